@@ -2,6 +2,8 @@ package operate
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"baton/internal/diagnose"
@@ -204,4 +206,14 @@ type Sample struct {
 type Level struct {
 	LagSeconds float64 `json:"lag_seconds"`
 	Backlog    int64   `json:"backlog"`
+}
+
+// IsEntryID reports whether a text may be the id of an entry; "" is the newest's.
+func IsEntryID(id string) bool {
+	at, seq, two := strings.Cut(id, "-")
+	_, err := strconv.ParseUint(at, 10, 63)
+	if two && err == nil {
+		_, err = strconv.ParseUint(seq, 10, 63)
+	}
+	return id == "" || err == nil
 }

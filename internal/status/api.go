@@ -23,6 +23,22 @@ const (
 	maxAsked = 8
 )
 
+// apiConfig is what an API is made of.
+type apiConfig struct {
+	watch   *watch
+	auth    *auth
+	node    operate.Node // nil: nothing but the Snapshot is told
+	do      operate.Do   // nil: no order is taken
+	places  *places
+	version string
+	log     *zap.Logger
+}
+
+// api answers programs.
+type api struct{ apiConfig }
+
+func newAPI(c apiConfig) *api { return &api{c} }
+
 // apiError is what a program is told when it does not get what it asked for.
 type apiError struct {
 	// Error says what happened, and what to do.
@@ -54,7 +70,7 @@ type endpoint struct {
 }
 
 // askFunc answers a request with a value of the endpoint's type.
-type askFunc func(s *Server, r *http.Request) (any, error)
+type askFunc func(a *api, r *http.Request) (any, error)
 
 // parameter is one of a query.
 type parameter struct {
@@ -62,7 +78,7 @@ type parameter struct {
 }
 
 // apiRoutes are those of programs.
-func (s *Server) apiRoutes(mux *http.ServeMux, slots chan struct{}) {
+func (a *api) routes(mux *http.ServeMux, slots chan struct{}) {
 	asked := make(chan struct{}, maxAsked)
 	local := make(chan struct{}, maxAsked) // nobody on the network takes the admin socket's places
 	for _, e := range endpoints() {
@@ -75,81 +91,81 @@ func (s *Server) apiRoutes(mux *http.ServeMux, slots chan struct{}) {
 			if overSocket(r) {
 				free = local
 			}
-			s.serveEndpoint(w, r, e, free)
+			a.serveEndpoint(w, r, e, free)
 		})
 	}
-	mux.HandleFunc("GET "+apiRoot+"/stream", s.serveStream)
+	mux.HandleFunc("GET "+apiRoot+"/stream", a.serveStream)
 }
 
 // serveEndpoint answers one request, or says why not.
-func (s *Server) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoint, places chan struct{}) {
-	if err := s.mayAsk(r, e); err != nil {
-		s.refuse(w, r, refused(err))
+func (a *api) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoint, places chan struct{}) {
+	if err := a.mayAsk(r, e); err != nil {
+		a.refuse(w, r, refused(err))
 		return
 	}
 	if e.method == http.MethodPost {
 		if take(r) { // within the time of any request; only what it asks for may take longer
 			patient(w)
 		}
-		s.reply(w, r, e)
+		a.reply(w, r, e)
 		return
 	}
-	if !s.inPlace(w, places, func(w http.ResponseWriter) {
+	if !a.places.inPlace(w, places, func(w http.ResponseWriter) {
 		ctx, cancel := context.WithTimeout(r.Context(), askWithin)
 		defer cancel()
-		s.reply(w, r.WithContext(ctx), e)
+		a.reply(w, r.WithContext(ctx), e)
 	}) {
-		s.refuse(w, r, errBusy)
+		a.refuse(w, r, errBusy)
 	}
 }
 
 // reply asks, and sends what comes of it.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, e endpoint) {
-	reply, err := s.asked(r, e)
+func (a *api) reply(w http.ResponseWriter, r *http.Request, e endpoint) {
+	reply, err := a.asked(r, e)
 	if err != nil {
-		s.fail(w, r, reply, err)
+		a.fail(w, r, reply, err)
 		return
 	}
 	code := http.StatusOK
 	if a, ok := reply.(statusReply); ok && !a.known {
 		code = http.StatusServiceUnavailable
 	}
-	s.answer(w, code, reply)
+	a.answer(w, code, reply)
 }
 
 // mayAsk says why a request is not answered.
-func (s *Server) mayAsk(r *http.Request, e endpoint) error {
+func (a *api) mayAsk(r *http.Request, e endpoint) error {
 	if e.method == http.MethodPost {
-		return s.auth.mayOrder(r)
+		return a.auth.mayOrder(r)
 	}
-	if !e.private || s.auth.maySee(r) {
+	if !e.private || a.auth.maySee(r) {
 		return nil
 	}
-	if s.auth.file != "" {
+	if a.auth.takesToken() {
 		return errSignIn
 	}
 	return &refusal{http.StatusForbidden, "without http.token_file in this node's configuration this is shown on its own host only"}
 }
 
 // asked is an endpoint's answer; a panic is an error.
-func (s *Server) asked(r *http.Request, e endpoint) (reply any, err error) {
+func (a *api) asked(r *http.Request, e endpoint) (reply any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.cfg.Logger.Error("a request panicked", zap.String("path", e.path), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			a.log.Error("a request panicked", zap.String("path", e.path), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 			err = errors.New("the request failed in the node; see its log")
 		}
 	}()
 	if err := strict(r, e.query); err != nil {
 		return nil, err
 	}
-	return e.ask(s, r)
+	return e.ask(a, r)
 }
 
 // fail says what went wrong.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, reply any, err error) {
+func (a *api) fail(w http.ResponseWriter, r *http.Request, reply any, err error) {
 	var coded *operate.Coded
 	if never, ok := errors.AsType[*refusal](err); ok {
-		s.refuse(w, r, never)
+		a.refuse(w, r, never)
 		return
 	}
 	status := http.StatusServiceUnavailable
@@ -176,81 +192,51 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, reply any, err err
 		answer.Error, answer.Code = "it is not known whether this was done: "+answer.Error, "unknown"
 	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
-		s.cfg.Logger.Debug("the API could not answer", zap.String("path", r.URL.Path), zap.Error(err))
+		a.log.Debug("the API could not answer", zap.String("path", r.URL.Path), zap.Error(err))
 	}
-	s.answer(w, status, answer)
+	a.answer(w, status, answer)
+}
+
+// refuse answers as whoever asks reads it.
+func (a *api) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
+	if why.code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
+	}
+	if why.code == http.StatusTooManyRequests || why.code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		a.answer(w, why.code, apiError{Error: why.text, Code: codes[why.code]})
+		return
+	}
+	http.Error(w, why.text, why.code)
 }
 
 // answer sends a value as JSON.
-func (s *Server) answer(w http.ResponseWriter, code int, value any) {
+func (a *api) answer(w http.ResponseWriter, code int, value any) {
 	body, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
-		s.cfg.Logger.Error("an answer of the API could not be written down", zap.Error(err))
+		a.log.Error("an answer of the API could not be written down", zap.Error(err))
 		code, body = http.StatusServiceUnavailable, []byte(`{"error": "the answer could not be written down; see the node's log", "code": "unavailable"}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
 	if _, err := w.Write(append(body, '\n')); err != nil {
-		s.cfg.Logger.Debug("an answer of the API was not sent", zap.Error(err))
+		a.log.Debug("an answer of the API was not sent", zap.Error(err))
 	}
-}
-
-// listed has no list that is null: programs may loop over them unseen.
-func listed(s Snapshot) Snapshot {
-	s.Nodes = append([]Node{}, s.Nodes...)
-	s.Jobs = append([]Job{}, s.Jobs...)
-	s.Events = append([]Event{}, s.Events...)
-	return s
-}
-
-// public is a state for everybody: without what commands print, and what stands in records.
-func public(s Snapshot) Snapshot {
-	s.Jobs = append([]Job{}, s.Jobs...)
-	for i := range s.Jobs {
-		j := &s.Jobs[i]
-		j.Running, j.LastRun = publicRun(j.Running), publicRun(j.LastRun)
-		j.Open = append([]Run(nil), j.Open...)
-		for k := range j.Open {
-			j.Open[k] = *publicRun(&j.Open[k])
-		}
-	}
-	return s
-}
-
-func publicRun(r *Run) *Run {
-	if r == nil {
-		return nil
-	}
-	run := *r
-	run.Output, run.Error = "", publicError(r.Error)
-	return &run
-}
-
-// publicError is the beginning of an error, which says of what kind it is: what follows
-// may be a command's last words, or values of a record.
-func publicError(text string) string {
-	line, _, more := strings.Cut(text, "\n")
-	kind, _, cut := strings.Cut(line, ": ")
-	if at := strings.IndexAny(kind, "\"'`"); at >= 0 {
-		kind, cut = kind[:at], true
-	}
-	if cut || more {
-		return strings.TrimSpace(kind) + " …"
-	}
-	return kind
 }
 
 // seen is a state as whoever asks may see it.
-func (s *Server) seen(r *http.Request, snap Snapshot) Snapshot {
-	if s.auth.maySee(r) {
+func (a *api) seen(r *http.Request, snap Snapshot) Snapshot {
+	if a.auth.maySee(r) {
 		return snap
 	}
 	return public(snap)
 }
 
 // seenEntries are entries of a history likewise.
-func (s *Server) seenEntries(r *http.Request, entries []operate.Entry) []operate.Entry {
-	if s.auth.maySee(r) {
+func (a *api) seenEntries(r *http.Request, entries []operate.Entry) []operate.Entry {
+	if a.auth.maySee(r) {
 		return entries
 	}
 	shown := append([]operate.Entry{}, entries...)
@@ -266,12 +252,12 @@ func (s *Server) seenEntries(r *http.Request, entries []operate.Entry) []operate
 }
 
 // give carries out an order that may be given.
-func (s *Server) give(r *http.Request, o operate.Order) (operate.Outcome, error) {
-	if err := s.auth.mayOrder(r); err != nil {
+func (a *api) give(r *http.Request, o operate.Order) (operate.Outcome, error) {
+	if err := a.auth.mayOrder(r); err != nil {
 		return operate.Outcome{}, err
 	}
-	if s.cfg.Do == nil {
+	if a.do == nil {
 		return operate.Outcome{}, fmt.Errorf("%w: this node takes no orders", operate.ErrRefused)
 	}
-	return s.cfg.Do(r.Context(), o)
+	return a.do(r.Context(), o)
 }

@@ -29,7 +29,7 @@ type update struct {
 // broadcast tells many of the state: one goroutine gathers for all of them, as long as
 // there are any. Whoever is slow misses states, and holds nobody up.
 type broadcast struct {
-	server *Server
+	watch *watch
 
 	mu       sync.Mutex
 	last     *update
@@ -37,8 +37,8 @@ type broadcast struct {
 	stop     context.CancelFunc // of the goroutine; nil: there is none
 }
 
-func newBroadcast(s *Server) *broadcast {
-	return &broadcast{server: s, watchers: map[chan *update]struct{}{}}
+func newBroadcast(w *watch) *broadcast {
+	return &broadcast{watch: w, watchers: map[chan *update]struct{}{}}
 }
 
 // subscribe returns where every state is told, about once a second, until leave is called
@@ -52,8 +52,8 @@ func (b *broadcast) subscribe() (updates <-chan *update, leave func(), ok bool) 
 	}
 	c := make(chan *update, 1)
 	if b.stop == nil {
-		ctx, stop := context.WithCancel(b.server.watch.life)
-		if !b.server.watch.begin(func() { b.run(ctx) }) {
+		ctx, stop := context.WithCancel(b.watch.life)
+		if !b.watch.begin(func() { b.run(ctx) }) {
 			stop()
 			return nil, nil, false
 		}
@@ -80,7 +80,7 @@ func (b *broadcast) run(ctx context.Context) {
 	defer tick.Stop()
 	var before *update
 	for {
-		snap, known := b.server.snapshot(ctx)
+		snap, known := b.watch.snapshot(ctx)
 		if ctx.Err() == nil {
 			before = newUpdate(snap, known, before)
 			b.tell(ctx, before)
@@ -113,7 +113,7 @@ func (b *broadcast) tell(ctx context.Context, u *update) {
 
 // end lets all go when the server ends.
 func (b *broadcast) end() {
-	if b.server.watch.life.Err() == nil {
+	if b.watch.life.Err() == nil {
 		return // nobody watches any more, or others by now
 	}
 	b.mu.Lock()

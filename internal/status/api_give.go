@@ -1,7 +1,7 @@
 package status
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,32 +81,6 @@ type (
 // mostAtOnce is how many dead letters one order names.
 const mostAtOnce = 500
 
-// take reads a body whole; what goes wrong is told when it is decoded.
-func take(r *http.Request) (whole bool) {
-	if r.Body == nil {
-		return true
-	}
-	conn := connectionOf(r)
-	conn.wait() // for whoever sends it
-	body, err := io.ReadAll(r.Body)
-	conn.resume()
-	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})), int64(len(body))
-	if err != nil {
-		r.ContentLength = -1
-	}
-	return err == nil
-}
-
-// broken is the end of what could not be read on.
-type broken struct{ err error }
-
-func (b broken) Read([]byte) (int, error) {
-	if b.err == nil {
-		return 0, io.EOF
-	}
-	return 0, b.err
-}
-
 // decode reads the body of an order.
 func decode[T any](r *http.Request) (body T, err error) {
 	if r.Body == nil || r.ContentLength == 0 {
@@ -139,7 +113,7 @@ func decode[T any](r *http.Request) (body T, err error) {
 	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF) && r.ContentLength < 0:
 		return body, badRequest("the body did not come whole, or not in time")
 	case errors.As(err, &kindOf):
-		return body, badRequest("%s: want %s, not a JSON %s", or(kindOf.Field, "the body"), kindOf.Type, kindOf.Value)
+		return body, badRequest("%s: want %s, not a JSON %s", cmp.Or(kindOf.Field, "the body"), kindOf.Type, kindOf.Value)
 	}
 	return body, badRequest("the body is no JSON object as wanted: %s", legible(strings.TrimPrefix(err.Error(), "json: "), 200))
 }
@@ -151,7 +125,7 @@ type signed interface{ sign() signature }
 
 // give makes an endpoint's function of one that makes an order of a body.
 func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) askFunc {
-	return func(s *Server, r *http.Request) (any, error) {
+	return func(a *api, r *http.Request) (any, error) {
 		body, err := decode[T](r)
 		if err != nil {
 			return nil, err
@@ -166,7 +140,7 @@ func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) 
 		}
 		by := body.sign()
 		o.By, o.Reason = signedBy(by.By, by.Reason, via)
-		return s.give(r, o)
+		return a.give(r, o)
 	}
 }
 

@@ -4,40 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime/debug"
-	"strings"
-	"time"
-	"unicode"
 
 	"go.uber.org/zap"
 
 	"baton/internal/operate"
 )
 
-const (
-	// maxOrders are carried out at a time.
-	maxOrders = 8
-	// orderWithin is what an order gets; what it waits for is less.
-	orderWithin = 2 * time.Minute
-)
-
-// errBusy is that others are served first.
-var errBusy = &refusal{http.StatusServiceUnavailable, "too many requests at a time: try again in a second"}
+// maxOrders are carried out at a time.
+const maxOrders = 8
 
 // supervised carries out orders of those who may give them, some at a time, and tells the
 // log of every one. Whoever asks must have passed [auth.mayOrder], too: this is the last
 // door, and knows nothing of forged requests.
-func (s *Server) supervised(do operate.Do) operate.Do {
+func (w *watch) supervised(do operate.Do) operate.Do {
+	places := make(chan struct{}, maxOrders)
 	return func(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
 		who := callerOf(ctx)
 		if who.how == "" {
 			return operate.Outcome{}, errSignIn
 		}
-		log := s.cfg.Logger.With(tellOrder(o, who)...)
+		log := w.log.With(tellOrder(o, who)...)
 		select {
-		case s.orders <- struct{}{}:
-			defer func() { <-s.orders }()
+		case places <- struct{}{}:
+			defer func() { <-places }()
 		default:
 			log.Warn("an order was not taken: there are too many at a time")
 			return operate.Outcome{}, errBusy
@@ -45,7 +35,7 @@ func (s *Server) supervised(do operate.Do) operate.Do {
 		// One whose giver hangs up is finished: half an order is worse than none.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderWithin)
 		defer cancel()
-		stays := context.AfterFunc(s.watch.life, cancel)
+		stays := context.AfterFunc(w.life, cancel)
 		defer stays()
 		defer func() {
 			if p := recover(); p != nil {
@@ -54,7 +44,7 @@ func (s *Server) supervised(do operate.Do) operate.Do {
 			}
 			tellOutcome(log, out, err)
 		}()
-		defer s.watch.outdate() // whoever gave it sees what it did
+		defer w.outdate() // whoever gave it sees what it did
 		return do(ctx, o)
 	}
 }
@@ -94,35 +84,4 @@ func tellOutcome(log *zap.Logger, out operate.Outcome, err error) {
 	default: // a server did not answer: it may have done it
 		log.Warn("it is not known whether an order was carried out", zap.Error(err))
 	}
-}
-
-// signedBy is who gives an order and why, for the history: what they call themselves
-// is told, and proves nothing. via is "the API" or "the admin socket".
-func signedBy(name, reason, via string) (by, why string) {
-	return or(legible(name, 64), "somebody") + " via " + via, legible(reason, 500)
-}
-
-// legible is one line of what somebody wrote.
-func legible(text string, most int) string {
-	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))), " ")
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most-1]) + "…"
-	}
-	return text
-}
-
-// patient gives a request the time that an order takes: those of the server are for pages.
-func patient(w http.ResponseWriter) {
-	c := http.NewResponseController(w)
-	until := time.Now().Add(orderWithin + 10*time.Second)
-	// A recorder of a test has no deadlines.
-	_ = errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until))
 }

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/operate"
 )
@@ -47,4 +51,65 @@ func TestTheLogNamesOfAnOrderOnlyWhatItHas(t *testing.T) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
+}
+
+// bySocketOf is the context of whoever may give orders.
+func bySocketOf(ctx context.Context) context.Context {
+	return withCaller(ctx, caller{how: bySocket})
+}
+
+func TestAnOrderIsTheLastDoors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := recorder.New(zapcore.InfoLevel)
+		release := make(chan struct{})
+		var cut error
+		w := newWatch(watchConfig{log: zap.New(core)})
+		do := w.supervised(func(ctx context.Context, o operate.Order) (operate.Outcome, error) {
+			switch o.Job {
+			case "panics":
+				panic("planted")
+			case "hangs":
+				select {
+				case <-release:
+				case <-ctx.Done():
+					cut = context.Cause(ctx)
+				}
+			}
+			return operate.Outcome{Text: "done"}, nil
+		})
+		if _, err := do(t.Context(), operate.Order{Kind: operate.KindRun}); !errors.Is(err, errSignIn) {
+			t.Errorf("from nobody: %v", err)
+		}
+		for range maxOrders + 1 {
+			if _, err := do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "panics"}); err == nil || !strings.Contains(err.Error(), "planted") {
+				t.Fatalf("an order that panics: %v", err)
+			}
+		}
+		if n := logs.FilterMessage("an order panicked").Len(); n != maxOrders+1 {
+			t.Errorf("told %d times", n)
+		}
+		ctx, hangUp := context.WithCancel(t.Context())
+		for range maxOrders {
+			go func() { _, _ = do(bySocketOf(ctx), operate.Order{Kind: operate.KindRun, Job: "hangs"}) }()
+		}
+		synctest.Wait()
+		hangUp()
+		synctest.Wait()
+		if _, err := do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun}); !errors.Is(err, errBusy) {
+			t.Errorf("whoever hung up has freed a place, or there are too many: %v", err)
+		}
+		close(release)
+		synctest.Wait()
+		if _, err := do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun}); err != nil || cut != nil {
+			t.Errorf("%v; the order of who hung up was cut short: %v", err, cut)
+		}
+		release = nil
+		go func() { _, _ = do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "hangs"}) }()
+		synctest.Wait()
+		w.end()
+		synctest.Wait()
+		if cut == nil {
+			t.Error("an order holds up the end of the daemon")
+		}
+	})
 }

@@ -85,36 +85,36 @@ const (
 var errUnknown = fmt.Errorf("nothing is known yet: this node has not been able to read the election's state; see /api/v1/status")
 
 // fresh is the Snapshot, or an error if none is known.
-func (s *Server) fresh(r *http.Request) (Snapshot, error) {
-	snap, known := s.snapshot(r.Context())
+func (a *api) fresh(r *http.Request) (Snapshot, error) {
+	snap, known := a.watch.snapshot(r.Context())
 	if !known {
 		return snap, fmt.Errorf("%w: %s", errUnknown, snap.Error)
 	}
-	return listed(s.seen(r, snap)), nil
+	return listed(a.seen(r, snap)), nil
 }
 
-func askStatus(s *Server, r *http.Request) (any, error) {
-	snap, known := s.snapshot(r.Context())
-	return statusReply{listed(s.seen(r, snap)), known}, nil
+func (a *api) askStatus(r *http.Request) (any, error) {
+	snap, known := a.watch.snapshot(r.Context())
+	return statusReply{listed(a.seen(r, snap)), known}, nil
 }
 
-func askLeader(s *Server, r *http.Request) (any, error) {
-	snap, err := s.fresh(r)
+func (a *api) askLeader(r *http.Request) (any, error) {
+	snap, err := a.fresh(r)
 	return leaderReply{snap.Leader, snap.Vacancy, snap.Paused, snap.LockKey, snap.AgeMS, snap.Error}, err
 }
 
-func askNodes(s *Server, r *http.Request) (any, error) {
-	snap, err := s.fresh(r)
+func (a *api) askNodes(r *http.Request) (any, error) {
+	snap, err := a.fresh(r)
 	return nodesReply{snap.Nodes, snap.AgeMS, snap.Error}, err
 }
 
-func askJobs(s *Server, r *http.Request) (any, error) {
-	snap, err := s.fresh(r)
+func (a *api) askJobs(r *http.Request) (any, error) {
+	snap, err := a.fresh(r)
 	return jobsReply{snap.Jobs, snap.AgeMS, snap.Error}, err
 }
 
-func askJob(s *Server, r *http.Request) (any, error) {
-	snap, err := s.fresh(r)
+func (a *api) askJob(r *http.Request) (any, error) {
+	snap, err := a.fresh(r)
 	if err != nil {
 		return nil, err
 	}
@@ -127,59 +127,49 @@ func askJob(s *Server, r *http.Request) (any, error) {
 	return nil, &operate.Coded{Code: "no_job", Kind: operate.ErrNotFound, Err: fmt.Errorf("no such job: %q: see /api/v1/jobs", legible(name, 80))}
 }
 
-func askHistory(s *Server, r *http.Request) (any, error) {
+func (a *api) askHistory(r *http.Request) (any, error) {
 	n, err := numberParam(r, "n", 20, mostEntries)
 	if err != nil {
 		return nil, err
 	}
 	before := r.URL.Query().Get("before")
-	if !entryID(before) {
+	if !operate.IsEntryID(before) {
 		return nil, badRequest("before: %q is no id of an entry: want the one in \"before\" of an earlier answer", before)
 	}
-	if s.cfg.Node == nil {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	entries, err := s.cfg.Node.History(r.Context(), r.PathValue("job"), before, n)
+	entries, err := a.node.History(r.Context(), r.PathValue("job"), before, n)
 	if err != nil {
 		return nil, err
 	}
-	reply := historyReply{Entries: append([]operate.Entry{}, s.seenEntries(r, entries)...)}
+	reply := historyReply{Entries: append([]operate.Entry{}, a.seenEntries(r, entries)...)}
 	if len(entries) == n {
 		reply.Before = entries[n-1].ID
 	}
 	return reply, nil
 }
 
-// entryID reports whether a text may be the id of an entry; "" is the newest's.
-func entryID(id string) bool {
-	at, seq, two := strings.Cut(id, "-")
-	_, err := strconv.ParseUint(at, 10, 63)
-	if two && err == nil {
-		_, err = strconv.ParseUint(seq, 10, 63)
-	}
-	return id == "" || err == nil
-}
-
-func askRun(s *Server, r *http.Request) (any, error) {
-	if s.cfg.Node == nil {
+func (a *api) askRun(r *http.Request) (any, error) {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	run, err := s.cfg.Node.Run(r.Context(), r.PathValue("job"), r.PathValue("run"))
-	if err == nil && !s.auth.maySee(r) {
+	run, err := a.node.Run(r.Context(), r.PathValue("job"), r.PathValue("run"))
+	if err == nil && !a.auth.maySee(r) {
 		run.Run = *publicRun(&run.Run)
 	}
 	return run, err
 }
 
-func askOutput(s *Server, r *http.Request) (any, error) {
+func (a *api) askOutput(r *http.Request) (any, error) {
 	from, err := numberParam(r, "from", 0, 1<<60)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Node == nil {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	o, err := s.cfg.Node.Printed(r.Context(), r.PathValue("job"), r.PathValue("run"))
+	o, err := a.node.Printed(r.Context(), r.PathValue("job"), r.PathValue("run"))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +192,7 @@ func askOutput(s *Server, r *http.Request) (any, error) {
 	return reply, nil
 }
 
-func askNext(s *Server, r *http.Request) (any, error) {
+func (a *api) askNext(r *http.Request) (any, error) {
 	n, err := numberParam(r, "n", 10, mostSlots)
 	if err != nil {
 		return nil, err
@@ -211,47 +201,47 @@ func askNext(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Node == nil {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	return s.cfg.Node.Next(r.Context(), r.PathValue("job"), from, n)
+	return a.node.Next(r.Context(), r.PathValue("job"), from, n)
 }
 
-func askEvents(s *Server, r *http.Request) (any, error) {
+func (a *api) askEvents(r *http.Request) (any, error) {
 	n, err := numberParam(r, "n", 50, mostEntries)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Node == nil {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	events, err := s.cfg.Node.Events(r.Context(), n)
+	events, err := a.node.Events(r.Context(), n)
 	return eventsReply{append([]Event{}, events...)}, err
 }
 
-func askExplain(s *Server, r *http.Request) (any, error) {
-	if s.cfg.Node == nil {
+func (a *api) askExplain(r *http.Request) (any, error) {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	return s.cfg.Node.Explain(r.Context(), r.PathValue("node"))
+	return a.node.Explain(r.Context(), r.PathValue("node"))
 }
 
-func askSamples(s *Server, r *http.Request) (any, error) {
+func (a *api) askSamples(r *http.Request) (any, error) {
 	since, err := timeParam(r, "since", time.Now().Add(-time.Hour))
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Node == nil {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	samples, err := s.cfg.Node.Samples(r.Context(), since)
+	samples, err := a.node.Samples(r.Context(), since)
 	if len(samples) == 0 && err != nil {
 		return nil, err
 	}
 	return samplesReply{append([]operate.Sample{}, samples...), errorText(err)}, nil
 }
 
-func askLetters(s *Server, r *http.Request) (any, error) {
+func (a *api) askLetters(r *http.Request) (any, error) {
 	f, err := letterFilter(r)
 	n, wrong := numberParam(r, "n", 50, mostLetters)
 	switch {
@@ -259,21 +249,21 @@ func askLetters(s *Server, r *http.Request) (any, error) {
 		return nil, err
 	case wrong != nil:
 		return nil, wrong
-	case s.cfg.Node == nil:
+	case a.node == nil:
 		return nil, errNoNode
 	}
-	letters, err := s.cfg.Node.Letters(r.Context(), f, n)
+	letters, err := a.node.Letters(r.Context(), f, n)
 	if len(letters) == 0 && err != nil {
 		return nil, err
 	}
 	return lettersReply{append([]operate.Letter{}, letters...), errorText(err)}, nil
 }
 
-func askLetter(s *Server, r *http.Request) (any, error) {
-	if s.cfg.Node == nil {
+func (a *api) askLetter(r *http.Request) (any, error) {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	letters, err := s.cfg.Node.Letters(r.Context(), operate.LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
+	letters, err := a.node.Letters(r.Context(), operate.LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
 	switch {
 	case err != nil:
 		return nil, err
@@ -283,28 +273,28 @@ func askLetter(s *Server, r *http.Request) (any, error) {
 	return letters[0], nil
 }
 
-func askKeys(s *Server, r *http.Request) (any, error) {
+func (a *api) askKeys(r *http.Request) (any, error) {
 	f, err := letterFilter(r)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Node == nil {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	keys, err := s.cfg.Node.LetterKeys(r.Context(), f, mostKeys+1)
+	keys, err := a.node.LetterKeys(r.Context(), f, mostKeys+1)
 	more := len(keys) > mostKeys
 	return keysReply{append([]operate.LetterKey{}, keys[:min(len(keys), mostKeys)]...), more}, err
 }
 
-func askReasons(s *Server, r *http.Request) (any, error) {
+func (a *api) askReasons(r *http.Request) (any, error) {
 	f, err := letterFilter(r)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Node == nil {
+	if a.node == nil {
 		return nil, errNoNode
 	}
-	reasons, err := s.cfg.Node.Reasons(r.Context(), f)
+	reasons, err := a.node.Reasons(r.Context(), f)
 	if len(reasons) == 0 && err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -31,14 +30,6 @@ const (
 	mostQueued   = int(longestQueue / turnEvery)
 )
 
-// refusal is why a request is not served, with the status code that says so.
-type refusal struct {
-	code int
-	text string
-}
-
-func (r *refusal) Error() string { return r.text }
-
 // caller is who a request comes from, as far as it has shown that.
 type caller struct {
 	how     string // byToken and so on; "": nobody in particular
@@ -54,6 +45,11 @@ const (
 )
 
 type callerKey struct{}
+
+// withCaller has a context know who its request comes from.
+func withCaller(ctx context.Context, c caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
 
 // callerOf is who the request of this context comes from.
 func callerOf(ctx context.Context) caller {
@@ -104,6 +100,13 @@ func (a *auth) guesser(r *http.Request, now time.Time) *guesser {
 	}
 	g.failures, g.at = g.left(now), now
 	return g
+}
+
+// suspects is how many addresses have shown a wrong token that is remembered.
+func (a *auth) suspects() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.guessers)
 }
 
 // left is how many wrong tokens are not forgotten.
@@ -282,6 +285,9 @@ func (a *auth) holds(r *http.Request) bool {
 	return true
 }
 
+// takesToken reports whether the node has a token at all.
+func (a *auth) takesToken() bool { return a.file != "" }
+
 // maySee reports whether a request is shown what commands print and what dead letters
 // hold. Without a token, that is what comes from this host.
 func (a *auth) maySee(r *http.Request) bool {
@@ -333,12 +339,4 @@ func forwarded(r *http.Request) bool {
 		}
 	}
 	return false
-}
-
-// refused is the refusal in an error, one of 403 if there is none.
-func refused(err error) *refusal {
-	if r, ok := errors.AsType[*refusal](err); ok {
-		return r
-	}
-	return &refusal{http.StatusForbidden, err.Error()}
 }

@@ -2,10 +2,8 @@ package status
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -53,15 +51,15 @@ func TestGuessersAreCountedByNetworkAndNotWithoutEnd(t *testing.T) {
 			}
 		}
 		many("10.1")
-		if n, g := len(s.auth.guessers), s.auth.guessers[netip.Prefix{}]; n > mostGuessers+1 || g == nil || g.failures < 10 {
-			t.Errorf("%d guessers are remembered, and those beyond are not counted together: %+v", n, g)
+		if n := s.auth.suspects(); n != mostGuessers+1 {
+			t.Errorf("%d guessers are remembered, and those beyond are not counted together", n)
 		}
 		if _, waited := guess("[2001:db8:0:1:ffff::3]:1", "wrong"); waited == 0 {
 			t.Error("whoever guesses is forgotten for all who come after")
 		}
 		time.Sleep(3 * freeFailures * time.Second)
-		if many("10.2"); len(s.auth.guessers) > mostGuessers+1 {
-			t.Errorf("%d guessers are remembered", len(s.auth.guessers))
+		if many("10.2"); s.auth.suspects() > mostGuessers+1 {
+			t.Errorf("%d guessers are remembered", s.auth.suspects())
 		}
 		// What is forgotten is forgotten by the second, and no more than twice the free ones is held against anybody.
 		time.Sleep(3 * freeFailures * time.Second)
@@ -213,8 +211,8 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 	if rec := browse(h, "POST", "/test/out", nil, cookies); len(rec.Result().Cookies()) != 1 || rec.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("signed out, the browser keeps %v", rec.Result().Cookies())
 	}
-	if len(with.auth.sessions) != 0 {
-		t.Errorf("%d sessions are left", len(with.auth.sessions))
+	if with.auth.signedInNow() != 0 {
+		t.Errorf("%d sessions are left", with.auth.signedInNow())
 	}
 }
 
@@ -226,8 +224,8 @@ func TestSessionsThatAreOverMakeRoomForOthers(t *testing.T) {
 			enterDoor(t, h)
 		}
 		time.Sleep(sessionIdle + time.Second)
-		if enterDoor(t, h); len(s.auth.sessions) != 1 {
-			t.Errorf("%d sessions, of which one is good", len(s.auth.sessions))
+		if enterDoor(t, h); s.auth.signedInNow() != 1 {
+			t.Errorf("%d sessions, of which one is good", s.auth.signedInNow())
 		}
 	})
 }
@@ -244,7 +242,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 			r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747"+path, nil), loopbackAddr)
 			r.AddCookie(cookies[0])
 			go func() {
-				h.ServeHTTP(&slowReader{ResponseRecorder: httptest.NewRecorder()}, r)
+				h.ServeHTTP(newSlowReader(nil), r)
 				ended <- path
 			}()
 		}
@@ -262,67 +260,6 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 		s.watch.end()
 		time.Sleep(time.Minute)
 	})
-}
-
-// What a browser says of where an order comes from, with and without a host.
-func TestAnOriginWithoutAHostIsAnother(t *testing.T) {
-	for origin, other := range map[string]bool{"": false, "http://localhost:9747": false, "http://LOCALHOST:9747": false, "https://localhost": true, "null": true, "file://": true, "http://": true, "%": true} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost:9747/", nil)
-		r.Header.Set("Origin", origin)
-		if got := crossOrigin(r); got != other {
-			t.Errorf("%q: from elsewhere %t", origin, got)
-		}
-		if r.Host = ""; origin == "http://" && !crossOrigin(r) {
-			t.Error("no host is not the same host")
-		}
-	}
-}
-
-// All that is told is bounded: names shorter than texts, lists, numbers that are none.
-func TestBoundsHoldForEachKindOfValue(t *testing.T) {
-	long := strings.Repeat("ü", operate.MostProse)
-	s := Snapshot{Events: make([]Event, operate.MostListed+5), Jobs: make([]Job, operate.MostListed+5), NodeID: long}
-	s.Events[0] = Event{NodeID: long, Reason: long}
-	for _, lag := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		s.Jobs[0].LagSeconds = &lag
-		got := operate.Bounded(s)
-		if len(got.Events) != operate.MostListed || len(got.Jobs) != operate.MostListed+5 || *got.Jobs[0].LagSeconds != 0 {
-			t.Errorf("%d events, %d jobs, a lag of %v", len(got.Events), len(got.Jobs), *got.Jobs[0].LagSeconds)
-		}
-		if e := got.Events[0]; len(e.NodeID) > operate.MostName+8 || len(e.Reason) > operate.MostProse+8 || len(e.Reason) < operate.MostProse-8 || len(got.NodeID) > operate.MostName+8 {
-			t.Errorf("a name of %d bytes, a text of %d", len(e.NodeID), len(e.Reason))
-		}
-	}
-	at := time.Now()
-	d := boundedNode{&shelf{samples: []operate.Sample{
-		{At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName+1): {}}}, {At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.Inf(1)}}},
-		{At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.NaN()}}}, {Jobs: map[string]operate.Level{"zero": {}}}, {At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName): {LagSeconds: 1}}},
-	}}}
-	if all, err := d.Samples(t.Context(), time.Time{}); err != nil || len(all) != 1 || len(all[0].Jobs) != 1 {
-		t.Errorf("%d samples, %v", len(all), err)
-	}
-}
-
-// The metrics tell when they were asked for, what the process is, and what a fresh node is.
-func TestANodeThatHasJustBegunTellsThatAllIsWell(t *testing.T) {
-	m := NewMetrics("v", []string{"a"})
-	m.Election("baton").Won(42)
-	if time.Since(m.Scraped()) < time.Hour {
-		t.Error("nobody has asked yet")
-	}
-	rec := httptest.NewRecorder()
-	m.handler(zap.NewNop()).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if time.Since(m.Scraped()) > time.Minute {
-		t.Errorf("asked %v", m.Scraped())
-	}
-	text := rec.Body.String()
-	for _, want := range []string{"\nbaton_config_last_reload_successful 1\n", "\nbaton_epoch{lock=\"baton\"} 42\n", "\nbaton_redis_up{lock=\"baton\"} 1\n", "\nprocess_open_fds ", "\ngo_goroutines ", "# HELP baton_leader 1 while", "# HELP baton_job_runs_total Finished", "# HELP baton_lease_remaining_seconds Time"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q", want)
-		}
-	}
-	m.Reloaded(false)
-	wantSeries(t, scrape(t, m), map[string]string{"baton_config_last_reload_successful": "0"})
 }
 
 // A proxy may ask for a password of its own, and pass it on: without a token that is not
@@ -363,7 +300,7 @@ func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
 			}
 			time.Sleep(300 * time.Millisecond)
 		}
-		time.Sleep(2 * seldomEvery)
+		time.Sleep(2 * time.Minute)
 		told, lines := map[string]int64{}, logs.All()
 		for _, line := range lines {
 			count, _ := line.ContextMap()["count"].(int64)

@@ -191,7 +191,7 @@ func TestABrowserThatHasSignedInOrdersFromItsOwnPageOnly(t *testing.T) {
 	s, _ := guarded(t)
 	h := door(s)
 	cookies, csrf := enterDoor(t, h)
-	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || c.Name != "baton-9747" || len(c.Value) != 64 {
+	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || c.Name != "baton-9747" || len(c.Value) < 26 {
 		t.Errorf("cookie %+v", c)
 	}
 	form := url.Values{"csrf": {csrf}}
@@ -298,10 +298,10 @@ func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			cookies, csrf = enterDoor(t, h)
 		}
-		if in(first, firstCSRF) || !in(cookies, csrf) || len(s.auth.sessions) != maxSessions {
-			t.Errorf("%d sessions", len(s.auth.sessions))
+		if in(first, firstCSRF) || !in(cookies, csrf) || s.auth.signedInNow() != maxSessions {
+			t.Errorf("%d sessions", s.auth.signedInNow())
 		}
-		if err := os.WriteFile(s.auth.file, []byte("another-token-of-32-characters-x\n"), 0o600); err != nil {
+		if err := os.WriteFile(s.cfg.TokenFile, []byte("another-token-of-32-characters-x\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if in(cookies, csrf) || send(h, "/api/v1/resume", "", bearer(secretToken)...).Code != 401 {
@@ -310,7 +310,7 @@ func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 		if rec := send(h, "/api/v1/resume", "", bearer("another-token-of-32-characters-x")...); rec.Code != 200 {
 			t.Errorf("the new token: %d %s", rec.Code, rec.Body)
 		}
-		if err := os.Remove(s.auth.file); err != nil {
+		if err := os.Remove(s.cfg.TokenFile); err != nil {
 			t.Fatal(err)
 		}
 		if rec := send(h, "/api/v1/resume", "", bearer("another-token-of-32-characters-x")...); rec.Code != 503 {
@@ -489,7 +489,7 @@ func TestABodyThatIsNotAsWantedIsRefusedWithTheReason(t *testing.T) {
 		if rec.Code != c.code || !strings.Contains(rec.Body.String(), c.says) || (g.count() > before) != (c.code == 200) {
 			t.Errorf("%s %.60s: %d %s, want %d with %q; carried out: %t", c.path, c.body, rec.Code, rec.Body, c.code, c.says, g.count() > before)
 		}
-		var answer apiError
+		var answer apiFailure
 		if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || c.code != 200 && (answer.Error == "" || answer.Code == "") {
 			t.Errorf("%s: %v: %s", c.path, err, rec.Body)
 		}
@@ -514,7 +514,7 @@ func TestAddressesOfGuessersAreForgotten(t *testing.T) {
 			guess(fmt.Sprintf("[2001:db8:%x::1]:99", i))
 			guess("[2001:db8:0:0::2]:99") // of the first one's network
 		}
-		if n := len(s.auth.guessers); n > mostGuessers+1 {
+		if n := s.auth.suspects(); n > mostGuessers+1 {
 			t.Errorf("%d addresses are kept, want %d at most", n, mostGuessers)
 		}
 		time.Sleep(time.Hour)

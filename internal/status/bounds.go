@@ -9,6 +9,9 @@ import (
 	"baton/internal/operate"
 )
 
+// bounded is a node whose answers are bounded.
+func bounded(n operate.Node) operate.Node { return boundedNode{n} }
+
 // boundedNode answers as another one does, within bounds.
 type boundedNode struct{ operate.Node }
 

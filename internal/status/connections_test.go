@@ -1,13 +1,8 @@
 package status
 
 import (
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/netip"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,104 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-
-	"baton/internal/testsupport"
 )
-
-// holding keeps n connections to address open, each from where from says, and dials each
-// again that the server closes. They send text, and then nothing; those that are deaf read
-// no answer, either.
-func holding(t *testing.T, address string, n int, text string, deaf bool, from func(i int) string) {
-	t.Helper()
-	var open atomic.Int64
-	for i := range n {
-		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from(i))}}
-		go func() {
-			for t.Context().Err() == nil {
-				conn, err := dialer.DialContext(t.Context(), "tcp", address)
-				if err != nil {
-					time.Sleep(10 * time.Millisecond)
-					continue
-				}
-				open.Add(1)
-				stop := make(chan struct{})
-				go func() {
-					select {
-					case <-t.Context().Done():
-						_ = conn.Close()
-					case <-stop:
-					}
-				}()
-				_, _ = io.WriteString(conn, text)
-				if deaf {
-					<-t.Context().Done()
-				}
-				_, _ = conn.Read(make([]byte, 1)) // returns when the server closes it
-				close(stop)
-				_ = conn.Close()
-				open.Add(-1)
-			}
-		}()
-	}
-	for deadline := time.Now().Add(time.Minute); open.Load() < int64(n); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("only %d of %d connections are open", open.Load(), n)
-		}
-	}
-}
-
-func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {
-	one := func(int) string { return "127.0.0.1" }
-	many := func(i int) string { return fmt.Sprintf("127.0.1.%d", i+1) }
-	for name, c := range map[string]struct {
-		text string
-		deaf bool
-		from func(i int) string
-	}{
-		"from one address":        {"", false, one},
-		"from many":               {"", false, many},
-		"half a request":          {"GET / HTTP/1.1\r\nHost: local", false, one},
-		"half a form":             {"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nt", false, many},
-		"answers that are unread": {strings.Repeat("GET /-/leader HTTP/1.1\r\nHost: localhost\r\n\r\n", 50), true, many},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, address := serving(t, Config{Source: fixed(sample(time.Now())), Metrics: NewMetrics("v1", []string{"views"}), TokenFile: tokenFile(t, secretToken)})
-			holding(t, address, 200, c.text, c.deaf, c.from)
-			client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-			var worst time.Duration
-			slow, asked := 0, 0 // on a busy machine what was sent at once takes its time
-			for range 5 {
-				for _, path := range []string{"/-/healthy", "/-/ready", "/metrics", "/"} {
-					began, connecting := testsupport.StartStopwatch(t), time.Now()
-					resp, err := client.Get("http://" + address + path)
-					if err != nil && time.Since(connecting) > defaultLimits().connections.grace {
-						asked, slow = asked+1, slow+1 // the machine held up the request until its connection counted as idle
-						continue
-					}
-					if err != nil {
-						t.Errorf("%s: %v after %v", path, err, began.Took())
-						continue
-					}
-					_, err = io.Copy(io.Discard, resp.Body)
-					_ = resp.Body.Close()
-					took := began.Took()
-					worst = max(worst, took)
-					if err != nil || resp.StatusCode != http.StatusOK {
-						t.Errorf("%s: %d, %v after %v", path, resp.StatusCode, err, took)
-					}
-					asked++
-					if took > testsupport.Paced(2*time.Second) {
-						slow++
-					}
-				}
-			}
-			if 2*slow > asked {
-				t.Errorf("%d of %d answers were slow", slow, asked)
-			}
-			t.Logf("the slowest answer took %v", worst.Round(time.Millisecond))
-		})
-	}
-}
 
 // accepting hands out what a listener accepts.
 func accepting(t *testing.T, ln net.Listener) <-chan *limitedConn {
@@ -145,14 +43,14 @@ func (a addressed) RemoteAddr() net.Addr {
 func TestRoomIsMadeByWhoeverHasMostAndWaitsLongest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
-		inner := &pipes{make(chan net.Conn), make(chan struct{})}
+		inner := newPipes()
 		l := defaultLimits()
 		l.connections = connectionLimits{all: 6, idle: 4, idleOfOne: 3, grace: time.Second}
 		accepted := accepting(t, limitListener(inner, l, zap.New(core)))
 		dial := func(from string) *limitedConn {
 			client, server := net.Pipe()
 			t.Cleanup(func() { _ = client.Close() })
-			inner.dialled <- addressed{server, from + ":1"}
+			inner.dial(addressed{server, from + ":1"})
 			return <-accepted
 		}
 		a, b, c := dial("192.0.2.1"), dial("192.0.2.2"), dial("192.0.2.2")
@@ -188,13 +86,13 @@ func TestRoomIsMadeByWhoeverHasMostAndWaitsLongest(t *testing.T) {
 
 func TestAnAddressHasSoManyConnectionsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inner := &pipes{make(chan net.Conn), make(chan struct{})}
+		inner := newPipes()
 		accepted := accepting(t, limitListener(inner, defaultLimits(), zap.NewNop()))
 		var all []*limitedConn
 		for range maxIdleOfOne + 10 {
 			client, server := net.Pipe()
 			t.Cleanup(func() { _ = client.Close() })
-			inner.dialled <- addressed{server, "192.0.2.1:1"}
+			inner.dial(addressed{server, "192.0.2.1:1"})
 			all = append(all, <-accepted)
 			time.Sleep(time.Second)
 		}

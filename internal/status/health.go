@@ -1,27 +1,38 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 )
+
+// Health is what the daemon knows of itself without asking anybody.
+type Health struct {
+	Live    bool   // every loop made progress lately
+	Ready   bool   // the configuration is valid and the election loop runs
+	Leading bool   // this node leads, inside its trust window
+	Leader  string // the node that leads, as far as is known
+	Waiting string // why this node does not take the free lock
+	Reason  string // why not Live or not Ready
+}
 
 // serveHealthy tells a supervisor whether the process still works. It does not
 // depend on Redis: restarting a node does not bring Redis back.
 func (s *Server) serveHealthy(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
-	answer(w, h.Live, "healthy", "not healthy: "+or(h.Reason, "a loop makes no progress"))
+	answer(w, h.Live, "healthy", "not healthy: "+cmp.Or(h.Reason, "a loop makes no progress"))
 }
 
 // serveReady tells whether the node takes part in the election, in either role.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
-	answer(w, h.Ready, "ready", "not ready: "+or(h.Reason, "the election loop does not run yet"))
+	answer(w, h.Ready, "ready", "not ready: "+cmp.Or(h.Reason, "the election loop does not run yet"))
 }
 
 // serveLeader lets a load balancer find the leader.
 func (s *Server) serveLeader(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
-	text := "not leading; leader: " + or(h.Leader, "unknown")
+	text := "not leading; leader: " + cmp.Or(h.Leader, "unknown")
 	if h.Leader == "" && h.Waiting != "" {
 		text = "not leading: " + h.Waiting
 	}
@@ -37,12 +48,4 @@ func answer(w http.ResponseWriter, ok bool, yes, no string) {
 	}
 	// A probe that hung up wants no answer.
 	_, _ = fmt.Fprintln(w, text)
-}
-
-// or is text, or otherwise where text is empty.
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

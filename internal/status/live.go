@@ -19,21 +19,19 @@ const (
 	// maxLive is how many pages are kept current by this node at a time. Further ones ask
 	// again and again instead.
 	maxLive = 48
-	// sendWithin is how long a reader may take for one piece before it is given up.
-	sendWithin = 5 * time.Second
 )
 
 // hub keeps pages current that people look at: each is rendered once for all who look at
 // the same one. A reader that is slow misses what was in between, and holds nobody up.
 type hub struct {
-	server *Server
+	page *page
 
 	mu      sync.Mutex
 	readers int
 	shows   map[topic]*show
 }
 
-func newHub(s *Server) *hub { return &hub{server: s, shows: map[topic]*show{}} }
+func newHub(p *page) *hub { return &hub{page: p, shows: map[topic]*show{}} }
 
 // show is one page that somebody looks at.
 type show struct {
@@ -53,19 +51,19 @@ type show struct {
 func (h *hub) join(t topic) (*show, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.readers >= maxLive || h.server.watch.life.Err() != nil {
+	if h.readers >= maxLive || h.page.watch.life.Err() != nil {
 		return nil, false
 	}
 	sh := h.shows[t]
 	if sh == nil {
-		updates, leave, ok := h.server.live.subscribe()
+		updates, leave, ok := h.page.watch.live.subscribe()
 		if !ok {
 			return nil, false
 		}
-		ctx, stop := context.WithCancel(h.server.watch.life)
+		ctx, stop := context.WithCancel(h.page.watch.life)
 		sh = &show{stop: stop, changed: make(chan struct{})}
 		h.shows[t] = sh
-		h.server.watch.busy.Go(func() {
+		h.page.watch.busy.Go(func() {
 			defer leave()
 			h.run(ctx, t, sh, updates)
 		})
@@ -105,18 +103,18 @@ func (h *hub) run(ctx context.Context, t topic, sh *show, updates <-chan *update
 // render makes what changes of a page; nil if that fails. It runs outside of any request,
 // where a panic would end the daemon.
 func (h *hub) render(ctx context.Context, t topic, u *update) (body []byte) {
-	log := h.server.cfg.Logger
+	log := h.page.log
 	defer func() {
 		if p := recover(); p != nil {
 			body = nil
 			log.Error("rendering a page panicked", zap.String("path", t.path), zap.Any("panic", p))
 		}
 	}()
-	d := h.server.compose(ctx, t, u.Snapshot, u.Known)
+	d := h.page.compose(ctx, t, u.Snapshot, u.Known)
 	if d == nil {
 		return nil
 	}
-	body, err := h.server.page.render("live", d)
+	body, err := h.page.render("live", d)
 	if err != nil {
 		log.Error("a page was not rendered", zap.Error(err))
 		return nil
@@ -238,41 +236,41 @@ func encode(kind string, from, to int64, content any) []byte {
 }
 
 // serveLive is a stream of what changes of the page that its query names.
-func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) {
+func (p *page) serveLive(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || !strings.HasPrefix(target.Path, "/") {
 		http.Error(w, "Which page?", http.StatusBadRequest)
 		return
 	}
-	t := s.topicOf(r, target.EscapedPath(), target.RawQuery)
-	if snap, known := s.snapshot(r.Context()); s.compose(r.Context(), t, snap, known) == nil {
+	t := p.topicOf(r, target.EscapedPath(), target.RawQuery)
+	if snap, known := p.watch.snapshot(r.Context()); p.compose(r.Context(), t, snap, known) == nil {
 		http.NotFound(w, r)
 		return
 	}
-	if build := r.URL.Query().Get("build"); build != "" && build != s.page.build {
-		_ = newEventStream(w, sendWithin).send([]byte("event: upgraded\ndata: 1\n\n")) // a browser that is gone needs no news
+	if build := r.URL.Query().Get("build"); build != "" && build != p.build {
+		_ = newEventStream(w).send([]byte("event: upgraded\ndata: 1\n\n")) // a browser that is gone needs no news
 		return
 	}
-	sh, ok := s.page.hub.join(t)
+	sh, ok := p.hub.join(t)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "Too many pages are kept current: ask for the page itself.", http.StatusServiceUnavailable)
 		return
 	}
-	defer s.page.hub.leave(t, sh)
-	if err := s.stream(newEventStream(w, sendWithin), r, sh); err != nil {
-		s.cfg.Logger.Debug("a page is not kept current any more", zap.Error(err))
+	defer p.hub.leave(t, sh)
+	if err := p.stream(newEventStream(w), r, sh); err != nil {
+		p.log.Debug("a page is not kept current any more", zap.Error(err))
 	}
 }
 
 // stream writes until the reader, its permission or the server is gone.
-func (s *Server) stream(out *eventStream, r *http.Request, sh *show) error {
+func (p *page) stream(out *eventStream, r *http.Request, sh *show) error {
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	var version int64
 	for {
 		event, now, changed, over := sh.since(version)
-		if over || !s.auth.holds(r) {
+		if over || !p.auth.holds(r) {
 			return nil
 		}
 		version = now

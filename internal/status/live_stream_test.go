@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,12 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	recorder "go.uber.org/zap/zaptest/observer"
-
-	"baton/internal/operate"
 )
 
 // reader is a browser that keeps a page current: it does what the page's script does.
@@ -71,7 +64,7 @@ func (b *reader) take(t *testing.T, text string) {
 func looks(h http.Handler, path string) (w *slowReader, stop func() string) {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	ctx, hangUp := context.WithCancel(r.Context())
-	w = &slowReader{ResponseRecorder: httptest.NewRecorder()}
+	w = newSlowReader(nil)
 	over := make(chan struct{})
 	go func() { h.ServeHTTP(w, r.WithContext(ctx)); close(over) }()
 	return w, func() string { hangUp(); <-over; return w.Body.String() }
@@ -80,7 +73,7 @@ func looks(h http.Handler, path string) (w *slowReader, stop func() string) {
 func TestAReaderHasThePageAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		h := New(Config{Health: standby, Source: func(context.Context) (Snapshot, error) {
+		h := newServer(config{Source: func(context.Context) (Snapshot, error) {
 			s := sample(time.Now())
 			s.Jobs[0].Backlog = new(time.Since(start).Milliseconds())
 			if time.Since(start) > 10*time.Second { // another number of lines
@@ -111,18 +104,18 @@ func TestAReaderHasThePageAsItIs(t *testing.T) {
 		if kind, buffering := w.Header().Get("Content-Type"), w.Header().Get("X-Accel-Buffering"); kind != "text/event-stream" || buffering != "no" {
 			t.Errorf("%q, %q", kind, buffering)
 		}
-		h.watch.end()
+		h.page.watch.end()
 	})
 }
 
 func TestAReaderOfAnotherBuildLoadsThePageAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{Health: standby, Source: fixed(sample(time.Now()))})
+		h := newServer(config{Source: fixed(sample(time.Now()))})
 		rec := get(h, "/live?page=/&build=another")
 		if rec.Body.String() != "event: upgraded\ndata: 1\n\n" || rec.Header().Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%d %s", rec.Code, rec.Body)
 		}
-		if again := newPage().build; again != h.page.build {
+		if again := newPage(pageConfig{}).build; again != h.page.build {
 			t.Errorf("the build is %q, and after a restart %q", h.page.build, again)
 		}
 		_, stop := looks(h, "/live?page=/&build="+url.QueryEscape(h.page.build))
@@ -135,13 +128,13 @@ func TestAReaderOfAnotherBuildLoadsThePageAnew(t *testing.T) {
 				t.Errorf("%s: %d, want %d", path, rec.Code, want)
 			}
 		}
-		h.watch.end()
+		h.page.watch.end()
 	})
 }
 
 func TestReadersAreNotWithoutEndAndEndWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{Health: standby, Source: fixed(sample(time.Now()))})
+		h := newServer(config{Source: fixed(sample(time.Now()))})
 		var stops []func() string
 		for range maxLive {
 			_, stop := looks(h, "/live?page=/")
@@ -159,7 +152,7 @@ func TestReadersAreNotWithoutEndAndEndWithTheServer(t *testing.T) {
 			stops[0] = again
 		}
 		synctest.Wait()
-		h.watch.end()
+		h.page.watch.end()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if h.page.hub.readers != 0 {
@@ -170,66 +163,6 @@ func TestReadersAreNotWithoutEndAndEndWithTheServer(t *testing.T) {
 		}
 		if rec := get(h, "/live?page=/"); rec.Code != 503 {
 			t.Errorf("after the end: %d", rec.Code)
-		}
-	})
-}
-
-// bySocketOf is the context of whoever may give orders.
-func bySocketOf(ctx context.Context) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller{how: bySocket})
-}
-
-func TestAnOrderIsTheLastDoors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := recorder.New(zapcore.InfoLevel)
-		release := make(chan struct{})
-		var cut error
-		s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Logger: zap.New(core), Do: func(ctx context.Context, o operate.Order) (operate.Outcome, error) {
-			switch o.Job {
-			case "panics":
-				panic("planted")
-			case "hangs":
-				select {
-				case <-release:
-				case <-ctx.Done():
-					cut = context.Cause(ctx)
-				}
-			}
-			return operate.Outcome{Text: "done"}, nil
-		}})
-		if _, err := s.cfg.Do(t.Context(), operate.Order{Kind: operate.KindRun}); !errors.Is(err, errSignIn) {
-			t.Errorf("from nobody: %v", err)
-		}
-		for range maxOrders + 1 {
-			if _, err := s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "panics"}); err == nil || !strings.Contains(err.Error(), "planted") {
-				t.Fatalf("an order that panics: %v", err)
-			}
-		}
-		if n := logs.FilterMessage("an order panicked").Len(); n != maxOrders+1 {
-			t.Errorf("told %d times", n)
-		}
-		ctx, hangUp := context.WithCancel(t.Context())
-		for range maxOrders {
-			go func() { _, _ = s.cfg.Do(bySocketOf(ctx), operate.Order{Kind: operate.KindRun, Job: "hangs"}) }()
-		}
-		synctest.Wait()
-		hangUp()
-		synctest.Wait()
-		if _, err := s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun}); !errors.Is(err, errBusy) {
-			t.Errorf("whoever hung up has freed a place, or there are too many: %v", err)
-		}
-		close(release)
-		synctest.Wait()
-		if _, err := s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun}); err != nil || cut != nil {
-			t.Errorf("%v; the order of who hung up was cut short: %v", err, cut)
-		}
-		release = nil
-		go func() { _, _ = s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "hangs"}) }()
-		synctest.Wait()
-		s.watch.end()
-		synctest.Wait()
-		if cut == nil {
-			t.Error("an order holds up the end of the daemon")
 		}
 	})
 }

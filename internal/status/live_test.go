@@ -35,7 +35,7 @@ func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
 		t.Errorf("still: %s", got)
 	}
 	s := sample(time.Now())
-	h := New(Config{Source: fixed(s), Health: standby})
+	h := newServer(config{Source: fixed(s)})
 	render := func(later time.Duration) string {
 		s := s
 		s.Now = s.Now.Add(later)
@@ -46,7 +46,7 @@ func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
 		leader := *s.Leader
 		leader.LeaseLeftMS -= later.Milliseconds()
 		s.Leader = &leader
-		body, err := h.page.render("live", h.compose(t.Context(), topic{path: "/", see: true}, s, true))
+		body, err := h.page.render("live", h.page.compose(t.Context(), topic{path: "/", see: true}, s, true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,22 +64,6 @@ func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
 	}
 }
 
-// slowReader takes what it is sent, or does not.
-type slowReader struct {
-	*httptest.ResponseRecorder
-	block chan struct{} // nil: it takes everything
-}
-
-func (w *slowReader) Write(p []byte) (int, error) {
-	if w.block != nil {
-		<-w.block
-		return 0, http.ErrHandlerTimeout
-	}
-	return w.ResponseRecorder.Write(p)
-}
-
-func (w *slowReader) SetWriteDeadline(time.Time) error { return nil }
-
 func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
@@ -89,7 +73,7 @@ func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T
 			}
 		}}
 		start := time.Now()
-		h := New(Config{Health: standby, Node: d, Source: func(context.Context) (Snapshot, error) {
+		h := newServer(config{Node: d, Source: func(context.Context) (Snapshot, error) {
 			s := sample(time.Now())
 			s.Jobs[0].Backlog = new(time.Since(start).Milliseconds())
 			return s, nil
@@ -101,9 +85,9 @@ func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T
 		request := httptest.NewRequest(http.MethodGet, "/live?page=/jobs/page-views", nil)
 		ctx, hangUp := context.WithCancel(request.Context())
 		for i := range readers {
-			w := &slowReader{ResponseRecorder: httptest.NewRecorder()}
+			w := newSlowReader(nil)
 			if i%2 == 0 {
-				w.block = block
+				w = newSlowReader(block)
 			} else {
 				quick = append(quick, w)
 			}
@@ -139,6 +123,6 @@ func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T
 		if asked.Load() != before {
 			t.Error("pages are made that nobody looks at")
 		}
-		h.watch.end()
+		h.page.watch.end()
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
 )
 
 // metricsOf are those of a node with so many jobs, all of them flushes.
@@ -33,7 +35,7 @@ func TestSeriesOfAJobAreFew(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		commands := NewMetrics("v", nil)
 		commands.AddJobs("one")
-		body := get(New(Config{Source: fixed(Snapshot{}), Health: standby, Metrics: m}), "/metrics").Body.String()
+		body := get(m.handler(zap.NewNop()), "/metrics").Body.String()
 		series := strings.Count(body, `job="`)
 		t.Logf("%d flushes: %d series, %.0f each, %.1f MB of text, %.1f MB of memory", c.jobs, series, float64(series)/float64(c.jobs),
 			float64(len(body))/(1<<20), float64(after.HeapAlloc-before.HeapAlloc)/(1<<20))
@@ -54,7 +56,7 @@ func TestSeriesOfAJobAreFew(t *testing.T) {
 func BenchmarkScrape(b *testing.B) {
 	for _, jobs := range []int{20, 200, 2000} {
 		b.Run(fmt.Sprintf("%d_jobs", jobs), func(b *testing.B) {
-			s := New(Config{Source: fixed(Snapshot{}), Health: standby, Metrics: metricsOf(jobs)})
+			s := metricsOf(jobs).handler(zap.NewNop())
 			var size int
 			for b.Loop() {
 				rec := httptest.NewRecorder()

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"go.uber.org/zap"
 )
 
 // scrape returns what /metrics shows of baton: series → value.
 func scrape(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
-	rec := get(New(Config{Source: fixed(Snapshot{}), Health: standby, Metrics: m}), "/metrics")
+	rec := get(m.handler(zap.NewNop()), "/metrics")
 	if rec.Code != 200 {
 		t.Fatalf("/metrics: %d %s", rec.Code, rec.Body)
 	}

@@ -1,15 +1,8 @@
 package status
 
 import (
-	"context"
-
 	"baton/internal/diagnose"
 )
-
-// Source gathers a Snapshot. It must return soon after ctx ends. Together with an
-// error it may return a Snapshot of what the node knows by itself (NodeID, Version,
-// LockKey, Role, Redis, and Jobs as configured): the rest is shown as last known.
-type Source func(ctx context.Context) (Snapshot, error)
 
 // What pages and API show; see package diagnose.
 type (
@@ -50,13 +43,3 @@ const (
 
 // SeenWithin is the age up to which what a node has reported of itself is the latest.
 const SeenWithin = diagnose.SeenWithin
-
-// Health is what the daemon knows of itself without asking anybody.
-type Health struct {
-	Live    bool   // every loop made progress lately
-	Ready   bool   // the configuration is valid and the election loop runs
-	Leading bool   // this node leads, inside its trust window
-	Leader  string // the node that leads, as far as is known
-	Waiting string // why this node does not take the free lock
-	Reason  string // why not Live or not Ready
-}

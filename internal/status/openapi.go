@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -11,7 +12,7 @@ import (
 // object is one of JSON.
 type object = map[string]any
 
-func askOpenAPI(s *Server, _ *http.Request) (any, error) { return description(s.cfg.Version), nil }
+func (a *api) askOpenAPI(_ *http.Request) (any, error) { return description(a.version), nil }
 
 // description is the API's, as OpenAPI 3.1, made of the endpoints and of the types that
 // they take and answer: it cannot tell of others than there are.
@@ -38,7 +39,7 @@ func description(version string) object {
 	return object{
 		"openapi": "3.1.0",
 		"info": object{
-			"title": "baton", "version": or(version, "unknown"),
+			"title": "baton", "version": cmp.Or(version, "unknown"),
 			"description": "What a node of baton tells, and the orders that it takes. Orders, records and output take the node's token; its admin socket takes none.",
 		},
 		"paths": paths,

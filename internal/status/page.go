@@ -2,6 +2,7 @@ package status
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"baton/internal/operate"
 	"baton/internal/text"
@@ -25,9 +28,20 @@ var (
 	pageJS string
 )
 
+// pageConfig is what pages are made of.
+type pageConfig struct {
+	watch  *watch
+	auth   *auth
+	node   operate.Node // nil: nothing but the Snapshot is shown
+	do     operate.Do   // nil: no order is taken
+	places *places
+	log    *zap.Logger
+}
+
 // page renders the pages: each one document, with style sheet and script inside, that
 // asks for nothing from anywhere.
 type page struct {
+	pageConfig
 	template *template.Template
 	policy   string // Content-Security-Policy that allows exactly the two inline parts
 	build    string
@@ -37,7 +51,7 @@ type page struct {
 	turns    *turns
 }
 
-func newPage() *page {
+func newPage(c pageConfig) *page {
 	css, js := digest(pageCSS), digest(pageJS)
 	parts := template.FuncMap{
 		// Both are ours, and are inserted as they are so that their digests hold.
@@ -46,6 +60,7 @@ func newPage() *page {
 		"url": orderLink, "seenWithin": SeenWithin.Milliseconds,
 	}
 	p := &page{
+		pageConfig: c, desk: newDesk(c.node),
 		template: template.Must(template.New("page").Funcs(parts).ParseFS(pageHTML, "page*.html")),
 		policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; "+
 			"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", css, js),
@@ -59,6 +74,7 @@ func newPage() *page {
 	}
 	slices.Sort(all) // they come in any order, and a restart is no other build
 	p.build = digest(strings.Join(all, "") + css + js)[:12]
+	p.hub = newHub(p)
 	return p
 }
 
@@ -100,10 +116,10 @@ type topic struct {
 }
 
 // newDocument is a page's frame.
-func (s *Server) newDocument(t topic, snap Snapshot, known bool) *document {
+func (p *page) newDocument(t topic, snap Snapshot, known bool) *document {
 	now := snap.Clock()
 	d := &document{
-		Code: http.StatusOK, Build: s.page.build, NodeID: or(snap.NodeID, "unnamed node"), Version: snap.Version, LockKey: snap.LockKey, Role: string(snap.Role),
+		Code: http.StatusOK, Build: p.build, NodeID: cmp.Or(snap.NodeID, "unnamed node"), Version: snap.Version, LockKey: snap.LockKey, Role: string(snap.Role),
 		Now: at(now.UTC(), now), URL: t.path, Refresh: 5, CanOrder: t.order, See: t.see, HowTo: !t.order,
 	}
 	if t.query != "" {

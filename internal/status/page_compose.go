@@ -19,42 +19,42 @@ import (
 const deskWithin = 1500 * time.Millisecond
 
 // compose makes the page that a topic names of the state; nil if there is none.
-func (s *Server) compose(ctx context.Context, t topic, snap Snapshot, known bool) *document {
+func (p *page) compose(ctx context.Context, t topic, snap Snapshot, known bool) *document {
 	if !t.see {
 		snap = public(snap)
 	}
 	ctx, cancel := context.WithTimeout(ctx, deskWithin)
 	defer cancel()
-	d := s.newDocument(t, snap, known)
+	d := p.newDocument(t, snap, known)
 	query, _ := url.ParseQuery(t.query) // what is wrong in it is not there
 	parts := strings.Split(strings.Trim(t.path, "/"), "/")
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
 	}
-	extra := s.page.desk.extras(ctx, s.watch)
+	extra := p.desk.extras(ctx, p.watch)
 	d.Letters = extra.letters.text
 	switch {
 	case t.path == "/":
-		s.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
+		p.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
 	case t.path == "/timeline":
 		now := snap.Clock()
-		snap.Events = s.page.desk.before(ctx, s.watch, snap.Events)
+		snap.Events = p.desk.before(ctx, p.watch, snap.Events)
 		v := newTimeline(snap, now)
 		v.Events, v.Cut = newEvents(snap.Events, now), len(snap.Events) == eventsOnTimeline
 		d.Kind, d.Title, d.View = "timeline", "Timeline", v
 	case t.path == "/dead-letters":
-		s.composeLetters(ctx, d, t, snap, query.Get("job"))
+		p.composeLetters(ctx, d, t, snap, query.Get("job"))
 	case len(parts) == 2 && parts[0] == "jobs":
-		return s.composeJob(ctx, d, t, snap, known, parts[1], query.Get("before"), extra.samples)
+		return p.composeJob(ctx, d, t, snap, known, parts[1], query.Get("before"), extra.samples)
 	case len(parts) == 4 && parts[0] == "jobs" && parts[2] == "runs":
-		return s.composeRun(ctx, d, t, snap, known, parts[1], parts[3], query.Get("entry"))
+		return p.composeRun(ctx, d, t, snap, known, parts[1], parts[3], query.Get("entry"))
 	default:
 		return nil
 	}
 	return d
 }
 
-func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, extra extras) {
+func (p *page) composeOverview(d *document, snap Snapshot, known, all bool, extra extras) {
 	v := newOverview(snap, known, all, extra)
 	d.Kind, d.View = "overview", v
 	d.Title = v.Leader.Name + v.Leader.Headline
@@ -78,11 +78,11 @@ func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, ex
 	}
 }
 
-func (s *Server) composeLetters(ctx context.Context, d *document, t topic, snap Snapshot, job string) {
+func (p *page) composeLetters(ctx context.Context, d *document, t topic, snap Snapshot, job string) {
 	v := lettersPage{Job: job, Secret: !t.see}
 	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // nobody reads while it moves
-	if s.cfg.Node != nil {
-		letters, err := s.cfg.Node.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
+	if p.node != nil {
+		letters, err := p.node.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
 		v.Letters, v.More = newLetters(letters, snap.Clock(), t.see), len(letters) == lettersShown
 		v.Trouble = troubleOf(v.Trouble, "Not all dead letters could be read", err)
 	}
@@ -92,17 +92,17 @@ func (s *Server) composeLetters(ctx context.Context, d *document, t topic, snap 
 // lettersOfJob is how many dead letters the page of a job shows.
 const lettersOfJob = 10
 
-func (s *Server) composeJob(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, before string, samples []operate.Sample) *document {
+func (p *page) composeJob(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, before string, samples []operate.Sample) *document {
 	j := jobNamed(snap, name)
 	if j == nil {
-		return s.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
+		return p.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
 	}
 	var entries []operate.Entry
 	var letters []operate.Letter
 	var trouble []string
-	if s.cfg.Node != nil {
+	if p.node != nil {
 		var err error
-		entries, err = s.cfg.Node.History(ctx, name, before, entriesShown)
+		entries, err = p.node.History(ctx, name, before, entriesShown)
 		trouble = troubleOf(trouble, "The history could not be read", err)
 		if !t.see {
 			entries = slices.Clone(entries)
@@ -116,7 +116,7 @@ func (s *Server) composeJob(ctx context.Context, d *document, t topic, snap Snap
 			}
 		}
 		if !j.Command {
-			letters = s.page.desk.lettersOf(ctx, s.watch, name)
+			letters = p.desk.lettersOf(ctx, p.watch, name)
 		}
 	}
 	v := newJobPage(snap, *j, samples, entries, before)
@@ -142,19 +142,19 @@ func jobAnnounce(v jobPage) string {
 	return v.Name
 }
 
-func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, id, entry string) *document {
+func (p *page) composeRun(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, id, entry string) *document {
 	j := jobNamed(snap, name)
 	if j == nil {
-		return s.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
+		return p.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
 	}
-	run, err := s.findRun(ctx, *j, id, entry)
+	run, err := p.findRun(ctx, *j, id, entry)
 	if !t.see {
 		run = publicRun(run)
 	}
 	v := newRunPage(snap, *j, run, id)
 	switch {
-	case run == nil && err == nil && !s.page.results.began(id):
-		return s.composeMissing(d, known, "There is no run "+id+" of "+name+", or not any more.")
+	case run == nil && err == nil && !p.results.began(id):
+		return p.composeMissing(d, known, "There is no run "+id+" of "+name+", or not any more.")
 	case run == nil:
 		v.State, v.Live = "waits, or is about to start", true
 	}
@@ -163,8 +163,8 @@ func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snap
 		v.NoOutput = "A flush prints nothing."
 	case !t.see:
 		v.NoOutput = "What it prints is shown to who has signed in."
-	case s.cfg.Node != nil:
-		out, err := s.cfg.Node.Printed(ctx, name, id)
+	case p.node != nil:
+		out, err := p.node.Printed(ctx, name, id)
 		if err != nil && !errors.Is(err, operate.ErrNotFound) {
 			v.NoOutput = "What it has printed cannot be read: " + clip(err.Error())
 		} else {
@@ -190,7 +190,7 @@ const searched = 200
 
 // findRun finds a run among those that go on and in the history; nil: it is in neither.
 // entry is its own in the history, "" where that is not known.
-func (s *Server) findRun(ctx context.Context, j Job, id, entry string) (*Run, error) {
+func (p *page) findRun(ctx context.Context, j Job, id, entry string) (*Run, error) {
 	for _, r := range runsOf(j) {
 		if r.ID == id {
 			return &r, nil
@@ -199,19 +199,19 @@ func (s *Server) findRun(ctx context.Context, j Job, id, entry string) (*Run, er
 	if j.LastRun != nil && j.LastRun.ID == id {
 		return j.LastRun, nil
 	}
-	if s.cfg.Node == nil {
+	if p.node == nil {
 		return nil, nil
 	}
 	if after := nextEntry(entry); after != "" {
-		if run, err := s.findIn(ctx, j.Name, after, 1, id); run != nil || err != nil {
+		if run, err := p.findIn(ctx, j.Name, after, 1, id); run != nil || err != nil {
 			return run, err
 		} // of runs with nothing to do the entry may have moved on
 	}
-	return s.findIn(ctx, j.Name, "", searched, id)
+	return p.findIn(ctx, j.Name, "", searched, id)
 }
 
-func (s *Server) findIn(ctx context.Context, job, before string, n int, id string) (*Run, error) {
-	entries, err := s.cfg.Node.History(ctx, job, before, n)
+func (p *page) findIn(ctx context.Context, job, before string, n int, id string) (*Run, error) {
+	entries, err := p.node.History(ctx, job, before, n)
 	for _, e := range entries {
 		if e.Run != nil && e.Run.ID == id {
 			return e.Run, nil
@@ -224,13 +224,13 @@ func (s *Server) findIn(ctx context.Context, job, before string, n int, id strin
 func nextEntry(entry string) string {
 	at, text, _ := strings.Cut(entry, "-")
 	number, err := strconv.ParseUint(text, 10, 63)
-	if err != nil || !entryID(entry) {
+	if err != nil || !operate.IsEntryID(entry) {
 		return ""
 	}
 	return fmt.Sprintf("%s-%d", at, number+1)
 }
 
-func (s *Server) composeMissing(d *document, known bool, text string) *document {
+func (p *page) composeMissing(d *document, known bool, text string) *document {
 	d.Kind, d.Title, d.Code, d.Refresh = "message", "Not found", http.StatusNotFound, 0
 	d.View = message{Tone: warn, Heading: "Not found", Text: text}
 	if !known {

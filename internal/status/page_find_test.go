@@ -10,7 +10,7 @@ import (
 
 func TestARunIsFoundHoweverOldItIs(t *testing.T) {
 	s, d := large(time.Now(), 1, 1, 5000)
-	h := New(Config{Source: fixed(s), Health: standby, Node: d})
+	h := newServer(config{Source: fixed(s), Node: d})
 	name := s.Jobs[0].Name
 	for at := 0; at < len(d.entries); at += 100 * entriesShown {
 		d.entries[at].Run.NodeID = fmt.Sprintf("ran-here-%d", at)
@@ -48,7 +48,7 @@ func TestTheTimelineGoesFurtherBackThanTheStatus(t *testing.T) {
 	}{{all[:50], all, eventsOnTimeline}, {all[:50], all[:120], 120}, {all[:50], all[3:100], 100}, {all[:50], all[60:100], 50}, {all[:50], nil, 50}, {nil, all, 0}} {
 		s := sample(now)
 		s.Events = c.known
-		h := New(Config{Source: fixed(s), Health: standby, Node: &shelf{events: c.old}})
+		h := newServer(config{Source: fixed(s), Node: &shelf{events: c.old}})
 		body := get(h, "/timeline").Body.String()
 		n := strings.Count(body, `<span class="num quiet">epoch `)
 		if more := strings.Contains(body, "There may be more before"); n != c.want || more != (n == eventsOnTimeline) || len(body) > atMost {

@@ -10,10 +10,10 @@ import (
 // atMost is how large a document may be.
 const atMost = 300_000
 
-func largePages(tb testing.TB) (*Server, []string) {
+func largePages(tb testing.TB) (*server, []string) {
 	tb.Helper()
 	s, d := large(time.Now(), 200, 50, 10_000)
-	h := New(Config{Source: fixed(s), Health: standby, Node: d})
+	h := newServer(config{Source: fixed(s), Node: d})
 	return h, []string{"/", "/timeline", "/jobs/" + s.Jobs[0].Name, "/dead-letters"}
 }
 

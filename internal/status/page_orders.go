@@ -1,14 +1,14 @@
 package status
 
 import (
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"baton/internal/operate"
 	"baton/internal/text"
@@ -55,12 +55,12 @@ func orderOf(form url.Values) operate.Order {
 // signedOnPage is who gives an order on the page, and why, as the history has it.
 func signedOnPage(form url.Values) (by, why string) {
 	by, why = strings.TrimSpace(text.Clip(visible(form.Get("name")), 60)), strings.TrimSpace(text.Clip(visible(form.Get("why")), 200))
-	return or(by, "somebody on the page"), why
+	return cmp.Or(by, "somebody on the page"), why
 }
 
 // newConfirmation says what an order does; false if there is no such order.
 func newConfirmation(o operate.Order, s Snapshot) (confirmation, bool) {
-	c := confirmation{Fields: map[string]string{"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s)}, Back: "/", Once: secret()[:24]}
+	c := confirmation{Fields: map[string]string{"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s)}, Back: "/", Once: rand.Text()}
 	if o.Job != "" {
 		c.Back = jobURL(o.Job)
 	}
@@ -135,49 +135,49 @@ func needsOf(o operate.Order) string {
 	return ""
 }
 
-func (s *Server) serveConfirm(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Do == nil || !s.auth.enabled(r) {
-		s.say(w, r, http.StatusForbidden, message{Tone: warn, Heading: "No orders are taken here", Text: "Set http.token_file in this node’s configuration, or give the order on its host, by baton.", Back: "/"})
+func (p *page) serveConfirm(w http.ResponseWriter, r *http.Request) {
+	if p.do == nil || !p.auth.enabled(r) {
+		p.say(w, r, http.StatusForbidden, message{Tone: warn, Heading: "No orders are taken here", Text: "Set http.token_file in this node’s configuration, or give the order on its host, by baton.", Back: "/"})
 		return
 	}
 	if callerOf(r.Context()).how == "" {
 		http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
-	snap, _ := s.snapshot(r.Context())
+	snap, _ := p.watch.snapshot(r.Context())
 	c, ok := newConfirmation(orderOf(r.URL.Query()), snap)
 	if !ok {
-		s.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "No such order", Text: "The address is not complete.", Back: "/"})
+		p.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "No such order", Text: "The address is not complete.", Back: "/"})
 		return
 	}
-	s.send(w, r, "confirm", c.Heading, http.StatusOK, c)
+	p.send(w, r, "confirm", c.Heading, http.StatusOK, c)
 }
 
 // serveDo carries an order out and sends the browser on: to load that page again orders
 // nothing, and neither does the same form when it is sent again.
-func (s *Server) serveDo(w http.ResponseWriter, r *http.Request) {
-	err := s.auth.mayOrder(r)
+func (p *page) serveDo(w http.ResponseWriter, r *http.Request) {
+	err := p.auth.mayOrder(r)
 	_ = r.ParseForm() // what cannot be read is not there
 	o := orderOf(r.PostForm)
 	if err == nil {
-		s.watch.outdate() // what was confirmed is compared with what is
+		p.watch.outdate() // what was confirmed is compared with what is
 	}
-	snap, _ := s.snapshot(r.Context())
+	snap, _ := p.watch.snapshot(r.Context())
 	c, ok := newConfirmation(o, snap)
 	switch {
 	case errors.Is(err, errSignIn) && ok:
-		s.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done", Text: "You are signed out by now, so nothing was done. Sign in, and confirm it again.", Again: confirmURL(o), Back: "/"})
+		p.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done", Text: "You are signed out by now, so nothing was done. Sign in, and confirm it again.", Again: confirmURL(o), Back: "/"})
 		return
 	case err != nil:
 		why := refused(err)
-		s.say(w, r, why.code, message{Tone: warn, Heading: "Not done", Text: sentence(why.text), Back: "/"})
+		p.say(w, r, why.code, message{Tone: warn, Heading: "Not done", Text: sentence(why.text), Back: "/"})
 		return
-	case !ok || s.cfg.Do == nil:
-		s.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "Not done", Text: "The form is not complete.", Back: "/"})
+	case !ok || p.do == nil:
+		p.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "Not done", Text: "The form is not complete.", Back: "/"})
 		return
 	}
-	s.patiently(w)
-	turn, first := s.page.turns.claim(r.PostForm.Get("once"))
+	patient(w)
+	turn, first := p.turns.claim(r.PostForm.Get("once"))
 	if !first {
 		select {
 		case <-turn.done:
@@ -186,20 +186,20 @@ func (s *Server) serveDo(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	m, out, final := s.carryOut(r, o, c, snap)
+	m, out, final := p.carryOut(r, o, c, snap)
 	location := m.Run
 	if location == "" || out.Queued {
-		location = "/done?id=" + s.page.results.keep(m, out.RunID)
+		location = "/done?id=" + p.results.keep(m, out.RunID)
 	} else {
-		s.page.results.keep(m, out.RunID)
+		p.results.keep(m, out.RunID)
 	}
-	s.page.turns.finish(turn, location, final)
+	p.turns.finish(turn, location, final)
 	http.Redirect(w, r, location, http.StatusSeeOther)
 }
 
 // carryOut has an order done that is still about what was confirmed, and says what came of
 // it. final: the same form must not have it done again.
-func (s *Server) carryOut(r *http.Request, o operate.Order, c confirmation, snap Snapshot) (m message, out operate.Outcome, final bool) {
+func (p *page) carryOut(r *http.Request, o operate.Order, c confirmation, snap Snapshot) (m message, out operate.Outcome, final bool) {
 	if confirmed := r.PostForm.Get("standing"); confirmed != "" && confirmed != c.Fields["standing"] {
 		return message{
 			Tone: warn, Heading: "Not done", Text: "Things have changed since you opened the form: " + byNow(o, snap) + ". So nothing was done. See how things stand, and confirm it again.",
@@ -207,9 +207,9 @@ func (s *Server) carryOut(r *http.Request, o operate.Order, c confirmation, snap
 		}, out, false
 	}
 	o.By, o.Reason = signedOnPage(r.PostForm)
-	out, err := s.cfg.Do(r.Context(), o)
+	out, err := p.do(r.Context(), o)
 	if o.Kind == operate.KindReplay || o.Kind == operate.KindDrop {
-		s.page.desk.forget()
+		p.desk.forget()
 	}
 	m = message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
 	var never *refusal
@@ -225,29 +225,22 @@ func (s *Server) carryOut(r *http.Request, o operate.Order, c confirmation, snap
 	return m, out, true
 }
 
-// patiently gives an order the time that it may take: longer than any other answer.
-func (s *Server) patiently(w http.ResponseWriter) {
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(orderWithin + 5*time.Second)); err != nil {
-		s.cfg.Logger.Debug("an order's answer may come too late", zap.Error(err))
-	}
-}
-
-func (s *Server) serveDone(w http.ResponseWriter, r *http.Request) {
-	m, ok := s.page.results.get(r.URL.Query().Get("id"))
+func (p *page) serveDone(w http.ResponseWriter, r *http.Request) {
+	m, ok := p.results.get(r.URL.Query().Get("id"))
 	if !ok {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	s.say(w, r, http.StatusOK, m)
+	p.say(w, r, http.StatusOK, m)
 }
 
-func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) {
+func (p *page) serveSignIn(w http.ResponseWriter, r *http.Request) {
 	form := signInForm{Next: ownPath(r.FormValue("next"))}
 	code := http.StatusOK
-	if !s.auth.enabled(r) {
+	if !p.auth.enabled(r) {
 		form.Off = "This node takes no token here: it needs http.token_file, and https or a connection on the node’s own host."
 	} else if r.Method == http.MethodPost {
-		err := s.auth.signIn(w, r, r.PostFormValue("token"))
+		err := p.auth.signIn(w, r, r.PostFormValue("token"))
 		if err == nil {
 			http.Redirect(w, r, form.Next, http.StatusSeeOther)
 			return
@@ -255,16 +248,16 @@ func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) {
 		why := refused(err)
 		code, form.Error = why.code, sentence(why.text)
 	}
-	s.send(w, r, "sign-in", "Sign in", code, form)
+	p.send(w, r, "sign-in", "Sign in", code, form)
 }
 
-func (s *Server) serveSignOut(w http.ResponseWriter, r *http.Request) {
-	if err := s.auth.mayOrder(r); err != nil {
+func (p *page) serveSignOut(w http.ResponseWriter, r *http.Request) {
+	if err := p.auth.mayOrder(r); err != nil {
 		why := refused(err)
-		s.say(w, r, why.code, message{Tone: warn, Heading: "Not signed out", Text: sentence(why.text), Back: "/"})
+		p.say(w, r, why.code, message{Tone: warn, Heading: "Not signed out", Text: sentence(why.text), Back: "/"})
 		return
 	}
-	s.auth.signOut(w, r)
+	p.auth.signOut(w, r)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -278,16 +271,16 @@ func ownPath(next string) string {
 }
 
 // say sends a page that says one thing.
-func (s *Server) say(w http.ResponseWriter, r *http.Request, code int, m message) {
-	s.send(w, r, "message", m.Heading, code, m)
+func (p *page) say(w http.ResponseWriter, r *http.Request, code int, m message) {
+	p.send(w, r, "message", m.Heading, code, m)
 }
 
 // send sends a page that is made for whoever asks alone.
-func (s *Server) send(w http.ResponseWriter, r *http.Request, kind, title string, code int, view any) {
-	snap, known := s.snapshot(r.Context())
-	d := s.newDocument(topic{path: r.URL.Path, see: s.auth.maySee(r), order: s.takesOrders(r)}, snap, known)
+func (p *page) send(w http.ResponseWriter, r *http.Request, kind, title string, code int, view any) {
+	snap, known := p.watch.snapshot(r.Context())
+	d := p.newDocument(topic{path: r.URL.Path, see: p.auth.maySee(r), order: p.takesOrders(r)}, snap, known)
 	d.Kind, d.Title, d.Code, d.View, d.Refresh, d.Alarm = kind, title, code, view, 0, ""
-	s.write(w, r, d)
+	p.write(w, r, d)
 }
 
 // results keeps what the latest orders came to: the page that tells is another one than
@@ -307,7 +300,7 @@ const resultsKept = 64
 func (k *results) keep(m message, run string) (id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	id = secret()[:24]
+	id = rand.Text()
 	k.list = append(k.list, result{id, run, m})
 	k.list = k.list[max(len(k.list)-resultsKept, 0):]
 	return id

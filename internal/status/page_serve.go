@@ -11,25 +11,23 @@ import (
 )
 
 // pageRoutes are those of people.
-func (s *Server) pageRoutes(mux *http.ServeMux, slots chan struct{}) {
-	s.page.desk = newDesk(s.cfg.Node)
-	s.page.hub = newHub(s)
+func (p *page) routes(mux *http.ServeMux, slots chan struct{}) {
 	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
-		mux.Handle(path, s.limit(slots, http.HandlerFunc(s.servePage)))
+		mux.Handle(path, p.places.limit(slots, http.HandlerFunc(p.servePage)))
 	}
 	for path, handler := range map[string]http.HandlerFunc{
-		"GET /confirm": s.serveConfirm, "GET /done": s.serveDone, "GET /sign-in": s.serveSignIn,
-		"POST /sign-out": s.serveSignOut, "POST /do": s.serveDo,
+		"GET /confirm": p.serveConfirm, "GET /done": p.serveDone, "GET /sign-in": p.serveSignIn,
+		"POST /sign-out": p.serveSignOut, "POST /do": p.serveDo,
 	} {
-		mux.Handle(path, s.limit(slots, handler))
+		mux.Handle(path, p.places.limit(slots, handler))
 	}
-	mux.HandleFunc("GET /live", s.serveLive)
-	mux.HandleFunc("POST /sign-in", s.serveSignIn) // who guesses waits long for each turn, and has no place meanwhile
+	mux.HandleFunc("GET /live", p.serveLive)
+	mux.HandleFunc("POST /sign-in", p.serveSignIn) // who guesses waits long for each turn, and has no place meanwhile
 }
 
 // topicOf is the page that a request asks for, as whoever asks may see it.
-func (s *Server) topicOf(r *http.Request, path, query string) topic {
-	return topic{path: path, query: meant(path, query), see: s.auth.maySee(r), order: s.takesOrders(r)}
+func (p *page) topicOf(r *http.Request, path, query string) topic {
+	return topic{path: path, query: meant(path, query), see: p.auth.maySee(r), order: p.takesOrders(r)}
 }
 
 // meant is what a page makes of a query. Each page that is another one is rendered on its
@@ -51,37 +49,37 @@ func meant(path, query string) string {
 	case path == "/dead-letters":
 		keep("job", func(v string) bool { return len(v) <= operate.MostName })
 	case strings.HasPrefix(path, "/jobs/"):
-		keep("before", entryID)
-		keep("entry", entryID)
+		keep("before", operate.IsEntryID)
+		keep("entry", operate.IsEntryID)
 	}
 	return kept.Encode()
 }
 
 // takesOrders reports whether whoever has the token may give orders on this connection.
-func (s *Server) takesOrders(r *http.Request) bool { return s.cfg.Do != nil && s.auth.enabled(r) }
+func (p *page) takesOrders(r *http.Request) bool { return p.do != nil && p.auth.enabled(r) }
 
-func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
-	snap, known := s.snapshot(r.Context())
-	d := s.compose(r.Context(), s.topicOf(r, r.URL.EscapedPath(), r.URL.RawQuery), snap, known)
+func (p *page) servePage(w http.ResponseWriter, r *http.Request) {
+	snap, known := p.watch.snapshot(r.Context())
+	d := p.compose(r.Context(), p.topicOf(r, r.URL.EscapedPath(), r.URL.RawQuery), snap, known)
 	if d == nil {
 		http.NotFound(w, r)
 		return
 	}
-	s.write(w, r, d)
+	p.write(w, r, d)
 }
 
 // write sends a page to whoever asks for it.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, d *document) {
-	d.SignedIn, d.CSRF = s.auth.signedIn(r), s.auth.csrf(r)
-	body, err := s.page.render("document", d)
+func (p *page) write(w http.ResponseWriter, r *http.Request, d *document) {
+	d.SignedIn, d.CSRF = p.auth.signedIn(r), p.auth.csrf(r)
+	body, err := p.render("document", d)
 	if err != nil {
-		s.cfg.Logger.Error("a page was not rendered", zap.Error(err))
+		p.log.Error("a page was not rendered", zap.Error(err))
 		http.Error(w, "The page could not be rendered; see /api/v1/status and the log.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(d.Code)
 	if _, err := w.Write(body); err != nil {
-		s.cfg.Logger.Debug("a page was not sent", zap.Error(err))
+		p.log.Debug("a page was not sent", zap.Error(err))
 	}
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +51,7 @@ func byNow(o operate.Order, s Snapshot) string {
 	case s.Leader == nil:
 		return "nobody leads"
 	}
-	return or(s.Leader.NodeID, "another client") + " leads"
+	return cmp.Or(s.Leader.NodeID, "another client") + " leads"
 }
 
 // confirmURL is where an order is confirmed.

@@ -176,7 +176,7 @@ func TestAnOrderIsAboutWhatWasConfirmed(t *testing.T) {
 func TestWhoIsSignedOutMeanwhileConfirmsAgain(t *testing.T) {
 	o := newOperator(t)
 	form := o.confirms("/confirm?action=cancel&job=users")
-	clear(o.server.auth.sessions)
+	o.cookies = nil
 	rec, says := o.sends(form)
 	if rec.Code != http.StatusUnauthorized || o.orders.Load() != 0 || !strings.Contains(says, "nothing was done") || !strings.Contains(says, `href="/confirm?action=cancel&amp;job=users"`) {
 		t.Errorf("%d, carried out %d times: %s", rec.Code, o.orders.Load(), says)

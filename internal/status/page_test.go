@@ -23,15 +23,15 @@ func render(t *testing.T, s Snapshot) string {
 // pageAt returns the page at a path of s, which is known.
 func pageAt(t *testing.T, s Snapshot, path string) string {
 	t.Helper()
-	h := New(Config{Source: fixed(s), Health: standby})
+	h := newServer(config{Source: fixed(s)})
 	path, query, _ := strings.Cut(path, "?")
 	return pageOf(t, h, topic{path: path, query: query, see: true}, s, true)
 }
 
 // pageOf returns the page of a topic.
-func pageOf(t *testing.T, h *Server, topic topic, s Snapshot, known bool) string {
+func pageOf(t *testing.T, h *server, topic topic, s Snapshot, known bool) string {
 	t.Helper()
-	body, err := h.page.render("document", h.compose(t.Context(), topic, diagnose.Aged(s), known))
+	body, err := h.page.render("document", h.page.compose(t.Context(), topic, diagnose.Aged(s), known))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestPageEscapesEveryText(t *testing.T) {
 }
 
 func TestPolicyAllowsExactlyThePartsOfThePage(t *testing.T) {
-	p, page := newPage(), render(t, sample(time.Now()))
+	p, page := newPage(pageConfig{}), render(t, sample(time.Now()))
 	for tag, directive := range map[string]string{"style": "style-src", "script": "script-src"} {
 		part := regexp.MustCompile(`(?s)<` + tag + `>(.*?)</` + tag + `>`).FindStringSubmatch(page)
 		if part == nil {
@@ -99,7 +99,7 @@ func TestPageIsWellFormedWhateverTheState(t *testing.T) {
 	vacant.Leader = nil
 	for name, s := range map[string]Snapshot{"sample": sample(now), "empty": empty, "foreign": foreign, "failing": failing, "vacant": vacant} {
 		for _, known := range []bool{true, false} {
-			h := New(Config{Source: fixed(s), Health: standby})
+			h := newServer(config{Source: fixed(s)})
 			var err error
 			body := pageOf(t, h, topic{path: "/", see: true}, s, known)
 			text := regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`).ReplaceAllString(body, "")

@@ -23,7 +23,7 @@ func TestOtherPagesEscapeEveryText(t *testing.T) {
 		output:  operate.Printed{Text: hostile + "\x1b[31mred\r"}, letters: []operate.Letter{{ID: hostile, Job: hostile, Database: hostile, Error: hostile, Record: hostile}},
 		samples: []operate.Sample{{At: s.Now.Add(-time.Minute), Jobs: map[string]operate.Level{"page-views": {}}}, {At: s.Now, Jobs: map[string]operate.Level{"page-views": {}}}},
 	}
-	h := New(Config{Source: fixed(s), Health: standby, Node: d})
+	h := newServer(config{Source: fixed(s), Node: d})
 	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/page-views", "/jobs/page-views/runs/r1", "/jobs/page-views/runs/r2", "/jobs/%22%3E%3Cscript%3E"} {
 		body := pageOf(t, h, topic{path: path, see: true, order: true}, s, true)
 		if strings.Count(body, "<script") != 1 || strings.Contains(body, "<img") || strings.Contains(body, "onerror='") {
@@ -45,7 +45,7 @@ func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
 		entries: []operate.Entry{{ID: "1-1", Run: &Run{ID: "r2", State: "failed", Error: "exit code 1: " + secret}}, {ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Count: 1, Error: "x: " + secret}}},
 		output:  operate.Printed{Text: secret}, letters: []operate.Letter{{ID: "1", Job: "report", Error: "column: " + secret, Record: secret}},
 	}
-	h := New(Config{Source: fixed(s), Health: standby, Node: d})
+	h := newServer(config{Source: fixed(s), Node: d})
 	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/report", "/jobs/users", "/jobs/report/runs/r1", "/jobs/report/runs/r2"} {
 		if body := pageOf(t, h, topic{path: path}, s, true); strings.Contains(body, secret) {
 			t.Errorf("%s shows what is secret", path)
@@ -60,7 +60,7 @@ func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
 }
 
 func TestPagesOfWhatIsNotThere(t *testing.T) {
-	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Node: &shelf{}})
+	h := newServer(config{Source: fixed(sample(time.Now())), Node: &shelf{}})
 	for path, code := range map[string]int{
 		"/jobs/none": 404, "/jobs/users/runs/none": 404, "/jobs": 404, "/jobs/users/x": 404, "/jobs/users": 200, "/timeline": 200, "/dead-letters": 200,
 		"/live": 400, "/live?page=nowhere": 400, "/live?page=/nowhere": 404, "/sign-in": 200, "/confirm?action=run&job=users": 403, "/done?id=x": 303,
@@ -72,7 +72,7 @@ func TestPagesOfWhatIsNotThere(t *testing.T) {
 }
 
 func TestWithoutATokenFileThePageSaysHowOrdersAreGiven(t *testing.T) {
-	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Node: &shelf{}})
+	h := newServer(config{Source: fixed(sample(time.Now())), Node: &shelf{}})
 	body := get(h, "/").Body.String()
 	if strings.Contains(body, "/confirm") || !strings.Contains(body, "set <code>http.token_file</code>") || !strings.Contains(body, "<code>baton stepdown</code>") {
 		t.Error("it shows buttons, or does not say how to have them")
@@ -171,7 +171,7 @@ func TestAFailureOfEveryJobKeepsThePageSmall(t *testing.T) {
 		s.Jobs[i].LagSeconds, s.Jobs[i].DueAt = new(4000.0), s.Now.Add(-time.Hour)
 		s.Jobs[i].LastRun.State, s.Jobs[i].LastRun.Error = "failed", strings.Repeat("connection refused ", 100)
 	}
-	h := New(Config{Source: fixed(s), Health: standby, Node: d})
+	h := newServer(config{Source: fixed(s), Node: d})
 	body := []byte(pageOf(t, h, topic{path: "/", see: true, order: true}, s, true))
 	if len(body) > atMost || bytes.Count(body, []byte(`class="error"`)) != errorsOnFront {
 		t.Errorf("%d bytes, want at most %d", len(body), atMost)
@@ -197,7 +197,7 @@ func TestDeadLettersThatCannotBeCountedAreTold(t *testing.T) {
 	} {
 		s := sample(time.Now())
 		s.Jobs = s.Jobs[:1]
-		h := New(Config{Source: fixed(s), Health: standby, Node: &shelf{letters: tc.letters, lettersErr: tc.err}})
+		h := newServer(config{Source: fixed(s), Node: &shelf{letters: tc.letters, lettersErr: tc.err}})
 		_, body, _ := strings.Cut(pageOf(t, h, topic{path: "/", see: true}, s, true), "<main")
 		if !strings.Contains(body, tc.tells) || strings.Contains(body, tc.lacks) {
 			t.Errorf("%d letters, %v: want %q and not %q", len(tc.letters), tc.err, tc.tells, tc.lacks)

@@ -3,6 +3,7 @@ package status
 import (
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 )
@@ -10,11 +11,20 @@ import (
 // mostUnread is how many bytes of answers may wait for their readers outside of a place.
 const mostUnread = 32 << 20
 
+// places are where requests are served at a time.
+type places struct {
+	log    *zap.Logger
+	unread atomic.Int64 // bytes that are sent, and hold no place
+}
+
+// newPlaces returns places that tell a log of answers which were not sent.
+func newPlaces(log *zap.Logger) *places { return &places{log: log} }
+
 // limit serves at most cap(slots) requests at a time and turns the others away.
-func (s *Server) limit(slots chan struct{}, next http.Handler) http.Handler {
+func (p *places) limit(slots chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = take(r) // whoever sends it slowly takes nobody's place
-		if !s.inPlace(w, slots, func(w http.ResponseWriter) { next.ServeHTTP(w, r) }) {
+		if !p.inPlace(w, slots, func(w http.ResponseWriter) { next.ServeHTTP(w, r) }) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "Too many requests at a time: try again in a second.", http.StatusServiceUnavailable)
 		}
@@ -25,7 +35,7 @@ func (s *Server) limit(slots chan struct{}, next http.Handler) http.Handler {
 // free again before the answer is sent: who reads it slowly, or never, has the memory that
 // it takes, and keeps nobody else from being served. Only when too much memory is taken
 // that way a slow reader keeps its slot.
-func (s *Server) inPlace(w http.ResponseWriter, slots chan struct{}, serve func(http.ResponseWriter)) bool {
+func (p *places) inPlace(w http.ResponseWriter, slots chan struct{}, serve func(http.ResponseWriter)) bool {
 	select {
 	case slots <- struct{}{}:
 	default:
@@ -36,12 +46,12 @@ func (s *Server) inPlace(w http.ResponseWriter, slots chan struct{}, serve func(
 	made := &prepared{ResponseWriter: w}
 	serve(made)
 	size := int64(len(made.body))
-	defer s.unread.Add(-size)
-	if s.unread.Add(size) <= mostUnread {
+	defer p.unread.Add(-size)
+	if p.unread.Add(size) <= mostUnread {
 		leave()
 	}
 	if err := made.send(); err != nil {
-		s.cfg.Logger.Debug("an answer was not sent", zap.Error(err))
+		p.log.Debug("an answer was not sent", zap.Error(err))
 	}
 	return true
 }

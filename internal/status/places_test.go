@@ -2,8 +2,6 @@ package status
 
 import (
 	"context"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,37 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 )
-
-// pipes is a listener whose connections buffer nothing: whoever does not read holds up
-// whoever writes.
-type pipes struct {
-	dialled chan net.Conn
-	closed  chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.dialled:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return networkAddr }
-
-// send is a client that sends a text, and then does nothing more.
-func (p *pipes) send(t *testing.T, text string) {
-	client, server := net.Pipe()
-	t.Cleanup(func() { _ = client.Close() })
-	p.dialled <- server
-	go func() { _, _ = io.WriteString(client, text) }()
-}
 
 func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
 	for how, text := range map[string]string{
@@ -56,7 +23,7 @@ func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Metrics: NewMetrics("v1", nil)})
-				ln, served := &pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)
+				ln, served := newPipes(), make(chan error, 1)
 				go func() { served <- s.Serve(ctx, ln) }()
 				for range maxRequests + 1 {
 					ln.send(t, text)
@@ -74,33 +41,6 @@ func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAnswersThatNobodyReadsTakeSoMuchMemoryAndNoMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Source: fixed(sample(time.Now())), Health: standby})
-		ctx, stop := context.WithCancel(t.Context())
-		ln, served := &pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)
-		slots, answer := make(chan struct{}, 3), make([]byte, mostUnread/2)
-		s.handler = s.limit(slots, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(answer)
-		}))
-		go func() { served <- s.Serve(ctx, ln) }()
-		for i, taken := range []int{0, 0, 1, 2, 3, 3} {
-			ln.send(t, "GET / HTTP/1.1\r\nHost: db1\r\n\r\n")
-			if synctest.Wait(); len(slots) != taken {
-				t.Errorf("after %d answers %d places are taken, want %d", i+1, len(slots), taken)
-			}
-		}
-		time.Sleep(defaultLimits().write + time.Second)
-		if unread := s.unread.Load(); len(slots) != 0 || unread != 0 {
-			t.Errorf("they were let go, and hold %d places and %d bytes", len(slots), unread)
-		}
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func TestWhoGuessesOnThePageTakesNobodysPlace(t *testing.T) {

@@ -12,21 +12,6 @@ import (
 // shutdownWithin is what requests under way get when the server ends.
 const shutdownWithin = 3 * time.Second
 
-// limits are what a client gets for each step.
-type limits struct {
-	header, read, write, idle time.Duration
-	take                      time.Duration // for what a stream tells
-	vanished                  time.Duration // to confirm anything that was sent
-	connections               connectionLimits
-}
-
-func defaultLimits() limits {
-	return limits{
-		header: 5 * time.Second, read: 10 * time.Second, write: 15 * time.Second, idle: 30 * time.Second, take: 5 * time.Second, vanished: 20 * time.Second,
-		connections: connectionLimits{all: maxConnections, idle: maxIdle, idleOfOne: maxIdleOfOne, grace: 250 * time.Millisecond},
-	}
-}
-
 // Serve answers on the listeners until ctx ends, lets requests under way finish, and
 // returns nil; or it returns why one of them failed. It closes them all. Those on TCP are
 // encrypted if the Config has TLS. Call it once.

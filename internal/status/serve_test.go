@@ -12,28 +12,6 @@ import (
 	"baton/internal/testsupport"
 )
 
-// listen returns a listener on a free port of loopback.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ln
-}
-
-// within fails the test if c does not deliver in time.
-func within[T any](t *testing.T, c <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(time.Minute):
-		t.Fatalf("%s: nothing within a minute", what)
-		panic("unreachable")
-	}
-}
-
 func TestServeLetsRequestsFinishAndStopsTheSource(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	asked, ended := make(chan struct{}), make(chan struct{})

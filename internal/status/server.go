@@ -1,18 +1,16 @@
 package status
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/text"
 
 	"go.uber.org/zap"
 )
@@ -54,13 +52,11 @@ type Server struct {
 	cfg     Config
 	watch   *watch
 	page    *page
+	api     *api
 	auth    *auth
-	live    *broadcast
 	mux     *http.ServeMux
 	handler http.Handler
 	limits  limits
-	orders  chan struct{} // a place for each that is carried out
-	unread  atomic.Int64  // bytes that are sent, and hold no place
 }
 
 // New returns a Server for cfg.
@@ -69,29 +65,31 @@ func New(cfg Config) *Server {
 		cfg.Logger = zap.NewNop()
 	}
 	if cfg.Node != nil {
-		cfg.Node = boundedNode{cfg.Node}
+		cfg.Node = bounded(cfg.Node)
 	}
-	if cfg.Patience <= 0 {
-		cfg.Patience = defaultPatience
-	}
-	s := &Server{
-		cfg: cfg, watch: newWatch(cfg.Source, cfg.Patience, cfg.Logger), page: newPage(),
-		auth: newAuth(cfg.TokenFile, cfg.Logger), orders: make(chan struct{}, maxOrders), limits: defaultLimits(),
-	}
-	s.live = newBroadcast(s)
+	s := &Server{cfg: cfg, auth: newAuth(cfg.TokenFile, cfg.Logger), limits: defaultLimits()}
+	s.watch = newWatch(watchConfig{
+		source: cfg.Source, leading: func() bool { return cfg.Health().Leading }, nodeID: cfg.NodeID, version: cfg.Version, patience: cfg.Patience, log: cfg.Logger,
+	})
+	var do operate.Do
 	if cfg.Do != nil {
-		s.cfg.Do = s.supervised(cfg.Do)
+		do = s.watch.supervised(cfg.Do)
 	}
+	made := newPlaces(cfg.Logger)
+	s.api = newAPI(apiConfig{
+		watch: s.watch, auth: s.auth, node: cfg.Node, do: do, places: made, version: cfg.Version, log: cfg.Logger,
+	})
+	s.page = newPage(pageConfig{watch: s.watch, auth: s.auth, node: cfg.Node, do: do, places: made, log: cfg.Logger})
 
 	slots, scrapes := make(chan struct{}, maxRequests), make(chan struct{}, maxScrapes)
 	mux := http.NewServeMux()
-	s.pageRoutes(mux, slots)
-	s.apiRoutes(mux, slots)
+	s.page.routes(mux, slots)
+	s.api.routes(mux, slots)
 	mux.HandleFunc("/-/healthy", s.serveHealthy)
 	mux.HandleFunc("/-/ready", s.serveReady)
 	mux.HandleFunc("/-/leader", s.serveLeader)
 	if cfg.Metrics != nil {
-		mux.Handle("/metrics", s.limit(scrapes, cfg.Metrics.handler(cfg.Logger)))
+		mux.Handle("/metrics", made.limit(scrapes, cfg.Metrics.handler(cfg.Logger)))
 	}
 	s.mux, s.handler = mux, s.guard(mux)
 	return s
@@ -120,13 +118,13 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if !hostAllowed(r, names) {
-			s.refuse(w, r, &refusal{http.StatusMisdirectedRequest, "This listener is on loopback and does not answer as " + clip(r.Host) +
+			s.api.refuse(w, r, &refusal{http.StatusMisdirectedRequest, "This listener is on loopback and does not answer as " + text.Clip(r.Host, maxHostShown) +
 				": ask for localhost or 127.0.0.1, or allow the host name by http.hosts."})
 			return
 		}
 		allowed := allowedMethods(mux, r)
 		if len(allowed) == 0 && strings.HasPrefix(r.URL.Path, "/api/") && reads(r) {
-			s.refuse(w, r, &refusal{http.StatusNotFound, "There is nothing here: see " + apiRoot + "/openapi.json."})
+			s.api.refuse(w, r, &refusal{http.StatusNotFound, "There is nothing here: see " + apiRoot + "/openapi.json."})
 			return
 		}
 		if len(allowed) == 0 {
@@ -138,7 +136,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 			if allowed[0] == http.MethodPost {
 				text = "This is an order: use POST."
 			}
-			s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, text})
+			s.api.refuse(w, r, &refusal{http.StatusMethodNotAllowed, text})
 			return
 		}
 		if r.Body != nil {
@@ -146,12 +144,15 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 		}
 		who, err := s.auth.identify(r)
 		if err != nil {
-			s.refuse(w, r, refused(err))
+			s.api.refuse(w, r, refused(err))
 			return
 		}
-		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		mux.ServeHTTP(w, r.WithContext(withCaller(r.Context(), who)))
 	})
 }
+
+// maxHostShown is how much of a foreign host name an answer repeats.
+const maxHostShown = 255
 
 // maxBody is how long what somebody posts may be.
 const maxBody = 64 << 10
@@ -177,21 +178,6 @@ func patternOf(mux *http.ServeMux, r *http.Request, method string) string {
 	return pattern
 }
 
-// refuse answers as whoever asks reads it.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
-	if why.code == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
-	}
-	if why.code == http.StatusTooManyRequests || why.code == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "2")
-	}
-	if strings.HasPrefix(r.URL.Path, "/api/") {
-		s.answer(w, why.code, apiError{Error: why.text, Code: codes[why.code]})
-		return
-	}
-	http.Error(w, why.text, why.code)
-}
-
 // hostAllowed refuses, on a connection over loopback, host names that are not this
 // machine's. Otherwise any web page could have its own name resolve to 127.0.0.1
 // and read this one (DNS rebinding). Addresses cannot be rebound.
@@ -206,20 +192,4 @@ func hostAllowed(r *http.Request, names map[string]bool) bool {
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 	return net.ParseIP(host) != nil || names[host] || strings.HasSuffix(host, ".localhost")
-}
-
-// snapshot is the watch's, completed with what is known without any Source.
-func (s *Server) snapshot(ctx context.Context) (Snapshot, bool) {
-	snap, known := s.watch.snapshot(ctx)
-	if snap.NodeID == "" {
-		snap.NodeID, snap.Version = s.cfg.NodeID, s.cfg.Version
-	}
-	if snap.Error != "" {
-		// The node's own role needs no Redis, and the last known one may be over.
-		snap.Role = RoleConnecting
-		if s.cfg.Health().Leading {
-			snap.Role = RoleLeading
-		}
-	}
-	return diagnose.Aged(snap), known
 }

@@ -14,18 +14,7 @@ import (
 	"time"
 )
 
-// get asks h without a network in between.
-func get(h http.Handler, path string) *httptest.ResponseRecorder {
-	rec := httptest.NewRecorder()
-	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
-	return rec
-}
-
 func standby() Health { return Health{Live: true, Ready: true, Leader: "db1"} }
-
-func fixed(s Snapshot) Source {
-	return func(context.Context) (Snapshot, error) { return s, nil }
-}
 
 // apiState decodes what the API answers.
 func apiState(t *testing.T, rec *httptest.ResponseRecorder) Snapshot {

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"fmt"
 	"log"
 	"strings"
 
@@ -26,18 +25,4 @@ func (l *serverLog) Write(line []byte) (int, error) {
 		l.to.Warn(text)
 	}
 	return len(line), nil
-}
-
-// scrapeLog is the log of the exporter of metrics. It has a line for each metric that could
-// not be written, so one for each of all when the client has hung up.
-type scrapeLog struct {
-	to     *zap.Logger
-	broken seldom
-}
-
-func (l *scrapeLog) Println(what ...any) {
-	text := strings.TrimSpace(fmt.Sprintln(what...))
-	l.broken.tell(func(count int) {
-		l.to.Info("metrics were not sent whole", zap.String("error", text), zap.Int("count", count))
-	})
 }

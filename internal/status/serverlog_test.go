@@ -1,9 +1,6 @@
 package status
 
 import (
-	"context"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -49,24 +46,4 @@ func counts(logs *observer.ObservedLogs) (all []int64) {
 		all = append(all, count)
 	}
 	return all
-}
-
-func TestScrapesThatAreGivenUpDoNotFloodTheLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zapcore.InfoLevel)
-		s := New(Config{Source: fixed(Snapshot{}), Health: standby, Metrics: NewMetrics("v1", []string{"views"}), Logger: zap.New(core)})
-		gone, hangUp := context.WithCancel(t.Context())
-		hangUp()
-		for range 20 {
-			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "http://localhost:9747/metrics", nil))
-			synctest.Wait()
-		}
-		if got := counts(logs); !slices.Equal(got, []int64{1}) {
-			t.Errorf("lines tell of %d metrics that were not written", got)
-		}
-		time.Sleep(seldomEvery + time.Second)
-		if got := counts(logs); len(got) != 1 || got[0] < 20 {
-			t.Errorf("a minute later lines tell of %d metrics that were not written", got)
-		}
-	})
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -46,7 +47,7 @@ type lockView struct {
 }
 
 func newLockView(l Lock, now time.Time) lockView {
-	v := lockView{Tone: warn, Key: l.Key, Leader: "nobody", Note: or(sentence(l.Vacancy), "The lock is free.")}
+	v := lockView{Tone: warn, Key: l.Key, Leader: "nobody", Note: cmp.Or(sentence(l.Vacancy), "The lock is free.")}
 	if l.Leader == nil {
 		return v
 	}
@@ -55,7 +56,7 @@ func newLockView(l Lock, now time.Time) lockView {
 		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
 		return v
 	}
-	v.Tone, v.Leader, v.Epoch, v.Held = good, or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch), elapsed(l.Leader.Since, now)
+	v.Tone, v.Leader, v.Epoch, v.Held = good, cmp.Or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch), elapsed(l.Leader.Since, now)
 	return v
 }
 

@@ -60,7 +60,7 @@ func runsOf(j Job) []Run {
 
 func newRunningView(j Job, r Run, now time.Time) runningView {
 	return runningView{
-		Job: j.Name, URL: runURL(j.Name, r.ID), JobURL: jobURL(j.Name), On: or(r.NodeID, "?"), SoFar: soFar(r),
+		Job: j.Name, URL: runURL(j.Name, r.ID), JobURL: jobURL(j.Name), On: cmp.Or(r.NodeID, "?"), SoFar: soFar(r),
 		Trigger: words(r.Trigger), By: clip(r.By), Started: elapsed(r.Started, now),
 	}
 }
@@ -76,7 +76,7 @@ func runURL(job, run string) string {
 
 func newJobView(j Job, now time.Time) jobView {
 	v := jobView{
-		Name: j.Name, Target: j.Target, Words: or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
+		Name: j.Name, Target: j.Target, Words: cmp.Or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
 		Next: at(j.NextRun, now), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
 	}
 	if v.Words == v.Schedule {
@@ -101,7 +101,7 @@ func newJobView(j Job, now time.Time) jobView {
 		v.Overdue = "late: behind since " + at(j.DueAt.In(j.NextRun.Location()), now).Clock
 	}
 	if r := j.Running; r != nil {
-		v.Running, v.On = elapsed(r.Started, now), or(r.NodeID, "?")
+		v.Running, v.On = elapsed(r.Started, now), cmp.Or(r.NodeID, "?")
 		v.SoFar = soFar(*r)
 	}
 	if p := j.Paused; p != nil {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -49,7 +50,7 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 		return leaderView{Tone: warn, Headline: "Paused: nobody leads", Since: at(s.Paused.Since.UTC(), now), Held: elapsed(s.Paused.Since, now), Pauses: true,
 			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs.", Next: "Resume when the work is done: baton resume."}
 	case l == nil:
-		return leaderView{Tone: bad, Headline: "Nobody leads", Next: vacantNext(s), Note: or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
+		return leaderView{Tone: bad, Headline: "Nobody leads", Next: vacantNext(s), Note: cmp.Or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
 	case l.Foreign:
 		return leaderView{
 			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.AgeMS, now),
@@ -58,7 +59,7 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 		}
 	default:
 		v := leaderView{
-			Tone: good, Name: or(l.NodeID, "an unnamed node"), Headline: " leads", Here: l.NodeID == s.NodeID,
+			Tone: good, Name: cmp.Or(l.NodeID, "an unnamed node"), Headline: " leads", Here: l.NodeID == s.NodeID,
 			Epoch: epoch(l.Epoch), Owner: l.Owner, Since: at(l.Since.UTC(), now), Lease: newLeaseView(l, s.AgeMS, now),
 		}
 		if l.Since.IsZero() {

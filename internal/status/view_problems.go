@@ -35,7 +35,7 @@ func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 		if v.Next == "" || s.Error != "" && v.Question != redisQuestion {
 			continue
 		}
-		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: or(v.Detail, v.Note), Next: v.Next, Link: v.Link, Say: v.Say}
+		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: cmp.Or(v.Detail, v.Note), Next: v.Next, Link: v.Link, Say: v.Say}
 		if v.Question == nodesQuestion {
 			p.What, p.Note = v.Question+": "+v.Note, "" // how many live is no problem
 		}
@@ -73,7 +73,7 @@ func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 // lockProblem is what is wrong with a lock that some of the jobs have of their own. While
 // nobody leads at all, that is what there is to see to.
 func lockProblem(l Lock, s Snapshot) (problem, bool) {
-	p := problem{Tone: bad, Note: or(sentence(l.Vacancy), "The lock is free."), Say: "Nobody leads under a lock"}
+	p := problem{Tone: bad, Note: cmp.Or(sentence(l.Vacancy), "The lock is free."), Say: "Nobody leads under a lock"}
 	switch {
 	case l.Leader != nil && l.Leader.Foreign:
 		p.What, p.Note = "Another program holds the lock "+l.Key, "Its jobs do not run."

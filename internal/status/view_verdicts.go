@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -144,7 +145,7 @@ func redisVerdict(s Snapshot, now time.Time) verdict {
 	v := verdict{Question: redisQuestion, Tone: good, Answer: "Answers", Note: s.Redis.Host}
 	if !s.Redis.OK {
 		v.Tone, v.Answer, v.Detail = bad, "Does not answer", clip(visible(s.Redis.Error))
-		v.Next = "See whether Redis runs at " + or(s.Redis.Host, "its address") + ", and ask baton doctor on this node. The page of another node tells whether it is this one alone."
+		v.Next = "See whether Redis runs at " + cmp.Or(s.Redis.Host, "its address") + ", and ask baton doctor on this node. The page of another node tells whether it is this one alone."
 		v.Say = "Redis does not answer"
 	}
 	if !s.Redis.Since.IsZero() {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/diagnose"
 	"baton/internal/operate"
 	"baton/internal/text"
 )
@@ -24,11 +26,24 @@ const (
 	shareFor = 500 * time.Millisecond
 )
 
+// Source gathers a Snapshot. It must return soon after ctx ends. Together with an
+// error it may return a Snapshot of what the node knows by itself (NodeID, Version,
+// LockKey, Role, Redis, and Jobs as configured): the rest is shown as last known.
+type Source func(ctx context.Context) (Snapshot, error)
+
+// watchConfig is what a watch is made of.
+type watchConfig struct {
+	source          Source
+	leading         func() bool   // whether this node does, from memory
+	nodeID, version string        // shown while the Source has never answered
+	patience        time.Duration // 0: 1.5 s
+	log             *zap.Logger
+}
+
 // watch asks a Source, one request at a time, and remembers the last good answer.
 type watch struct {
-	source   Source
-	patience time.Duration
-	log      *zap.Logger
+	watchConfig
+	live *broadcast
 
 	life context.Context // ends when the server does
 	stop context.CancelFunc
@@ -43,14 +58,35 @@ type watch struct {
 	flight  chan struct{} // closed when the attempt under way ends; nil: none is
 }
 
-func newWatch(source Source, patience time.Duration, log *zap.Logger) *watch {
-	life, stop := context.WithCancel(context.Background())
-	return &watch{source: source, patience: patience, log: log, life: life, stop: stop}
+func newWatch(c watchConfig) *watch {
+	if c.patience <= 0 {
+		c.patience = defaultPatience
+	}
+	w := &watch{watchConfig: c}
+	w.life, w.stop = context.WithCancel(context.Background())
+	w.live = newBroadcast(w)
+	return w
 }
 
-// snapshot returns the state as of now, or within w.patience the last known one,
+// snapshot is what the Source tells, completed with what is known without it.
+func (w *watch) snapshot(ctx context.Context) (Snapshot, bool) {
+	snap, known := w.read(ctx)
+	if snap.NodeID == "" {
+		snap.NodeID, snap.Version = w.nodeID, w.version
+	}
+	if snap.Error != "" {
+		// The node's own role needs no Redis, and the last known one may be over.
+		snap.Role = RoleConnecting
+		if w.leading() {
+			snap.Role = RoleLeading
+		}
+	}
+	return diagnose.Aged(snap), known
+}
+
+// read returns the state as of now, or within w.patience the last known one,
 // marked as such. ok is false when nothing is known but the error.
-func (w *watch) snapshot(ctx context.Context) (s Snapshot, ok bool) {
+func (w *watch) read(ctx context.Context) (s Snapshot, ok bool) {
 	flight := w.join()
 	if flight != nil {
 		patience := time.NewTimer(w.patience)
@@ -140,7 +176,7 @@ func complete(old, own Snapshot) Snapshot {
 		return old
 	}
 	old.NodeID, old.Role, old.Redis = own.NodeID, own.Role, own.Redis
-	old.Version, old.LockKey = or(own.Version, old.Version), or(own.LockKey, old.LockKey)
+	old.Version, old.LockKey = cmp.Or(own.Version, old.Version), cmp.Or(own.LockKey, old.LockKey)
 	if own.Jobs != nil && old.Jobs == nil {
 		old.Jobs = own.Jobs
 	}

@@ -14,11 +14,11 @@ import (
 func TestWhoGaveAnOrderSeesWhatItDid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var state atomic.Int64
-		w := newWatch(func(context.Context) (Snapshot, error) {
+		w := newWatch(watchConfig{patience: time.Second, log: zap.NewNop(), source: func(context.Context) (Snapshot, error) {
 			was := state.Load()
 			time.Sleep(100 * time.Millisecond)
 			return Snapshot{LockKey: "baton", Nodes: []Node{{LastSeenMSAgo: was}}}, nil
-		}, time.Second, zap.NewNop())
+		}})
 		look := func() int64 {
 			s, ok := w.snapshot(t.Context())
 			if !ok {

@@ -1,0 +1,65 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The API tells what the page does, and so do the commands that ask it.
+func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
+	fresh := sample(time.Now())
+	fresh.Leader.LeaseLeftMS = 8000
+	fresh.Locks = []Lock{{Key: "billing", Leader: &Leader{NodeID: "db2", LeaseLeftMS: 20_000}}, {Key: "mail", Leader: &Leader{NodeID: "db2", LeaseLeftMS: 1000}}}
+	fresh.Jobs[0].Running = &Run{ID: "r1", NodeID: "db1", Started: fresh.Now}
+	type leader struct {
+		Leader  *Leader
+		Vacancy string
+	}
+	synctest.Test(t, func(t *testing.T) {
+		away := false
+		h := New(Config{Health: standby, Source: func(context.Context) (Snapshot, error) {
+			if away {
+				return Snapshot{}, errors.New("connection refused")
+			}
+			return fresh, nil
+		}})
+		ask := func() (Snapshot, leader) {
+			var l leader
+			if err := json.Unmarshal(get(h, "/api/v1/leader").Body.Bytes(), &l); err != nil {
+				t.Fatal(err)
+			}
+			return apiState(t, get(h, "/api/v1/status")), l
+		}
+		if s, l := ask(); s.Leader == nil || s.LastLeader != nil || l.Leader == nil || s.Jobs[0].Running == nil {
+			t.Errorf("while all is well: %+v, %+v", s, l)
+		}
+		away = true
+		time.Sleep(3 * time.Second)
+		if s, l := ask(); s.Leader == nil || s.LastLeader != nil || l.Leader == nil || s.Locks[0].Leader == nil || s.Locks[1].Leader != nil || s.Jobs[0].Running == nil {
+			t.Errorf("its lease goes on: %+v, %+v", s, l)
+		}
+		time.Sleep(12 * time.Second)
+		s, l := ask()
+		if s.Leader != nil || s.LastLeader == nil || s.LastLeader.NodeID != "db1" || l.Leader != nil || s.Locks[0].Leader == nil || s.Jobs[0].Running != nil {
+			t.Errorf("its lease has ended: %+v, %+v", s, l)
+		}
+		const want = "it is not known who leads: db1 led when last seen, and its lease has run out since"
+		if s.Vacancy != want || l.Vacancy != want {
+			t.Errorf("why: %q, %q", s.Vacancy, l.Vacancy)
+		}
+		for _, n := range s.Nodes {
+			if n.State == "leading" {
+				t.Errorf("%s leads still", n.ID)
+			}
+		}
+		away = false
+		time.Sleep(time.Second)
+		if s, _ := ask(); s.Leader == nil || s.LastLeader != nil || s.Vacancy != "" {
+			t.Errorf("redis is back: %+v", s)
+		}
+	})
+}
