@@ -17,7 +17,7 @@ import (
 	"baton/internal/notify"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // listener is a target that keeps what it is told.
@@ -107,7 +107,7 @@ func users() config.Job {
 
 func newNotesRig(t *testing.T, c config.Config) *notesRig {
 	r := &notesRig{listener: &listener{}, past: &past{states: map[string]redisledger.JobState{}}, t: t}
-	r.Notifications = New(c, func() (string, error) { return "id", nil }, zap.NewNop(), status.NewMetrics("v", nil))
+	r.Notifications = New(c, func() (string, error) { return "id", nil }, zap.NewNop(), metrics.New("v", nil))
 	r.listen()
 	return r
 }

@@ -26,7 +26,7 @@ import (
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // candidacy is this node's part in one election: it contends for one lock, and runs the
@@ -40,8 +40,8 @@ type candidacy struct {
 	election   site.Election
 	ledger     *redisledger.Ledger
 	registry   *staging.Stages // of the node's own lock: where it is noted who stages where
-	metrics    *status.Metrics
-	told       *status.Election
+	metrics    *metrics.Metrics
+	told       *metrics.Election
 	notes      *alert.Notifications
 	runner     *job.Runner
 	clock      *work.Clock

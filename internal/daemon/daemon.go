@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"baton/internal/config"
 	"baton/internal/daemon/adminsocket"
 	"baton/internal/daemon/site"
 	"baton/internal/status"
-
-	"go.uber.org/zap"
 )
 
 // Options are what a daemon has from the process that it lives in.

@@ -12,6 +12,7 @@ import (
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
 	"baton/internal/status"
+	"baton/internal/status/auth"
 )
 
 // serving is how page and API are served.
@@ -72,7 +73,7 @@ func existing(listeners ...net.Listener) []net.Listener {
 // secured checks what secures page and API before anything is served; nil: no encryption.
 func secured(h config.HTTP) (*certificate.Certificate, error) {
 	if h.TokenFile != "" {
-		if err := status.CheckToken(h.TokenFile); err != nil {
+		if err := auth.CheckToken(h.TokenFile); err != nil {
 			return nil, err
 		}
 	}

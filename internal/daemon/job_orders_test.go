@@ -11,10 +11,10 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/diagnose"
 	"baton/internal/job"
 	"baton/internal/operate"
 	"baton/internal/redisledger"
-	"baton/internal/status"
 )
 
 // command adds a job that runs a shell's text, and returns it to be changed.
@@ -51,7 +51,7 @@ func (l *jobLab) history(name string) []operate.Entry {
 }
 
 // ended waits for the end of a run.
-func (l *jobLab) ended(name, id string) status.Run {
+func (l *jobLab) ended(name, id string) diagnose.Run {
 	l.t.Helper()
 	run, err := operate.WatchRun(l.t.Context(), l.remote.to, name, id, func(operate.JobRun) {})
 	if err != nil {

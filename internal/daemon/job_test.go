@@ -16,10 +16,10 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/work"
+	"baton/internal/diagnose"
 	"baton/internal/flush/source/spec"
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
-	"baton/internal/status"
 	"baton/internal/testsupport"
 )
 
@@ -74,7 +74,7 @@ func (l *jobLab) awaitRows(want string) {
 	await(l.t, "the rows "+want, func() bool { return fmt.Sprint(l.db.Rows(l.t, "SELECT id, views FROM articles ORDER BY id")) == want })
 }
 
-func (l *jobLab) state(name string) status.Job {
+func (l *jobLab) state(name string) diagnose.Job {
 	l.t.Helper()
 	j, err := l.remote.job(l.t.Context(), name)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
 	"baton/internal/alert"
 	"baton/internal/balance"
 	"baton/internal/command"
@@ -20,14 +22,14 @@ import (
 	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/work"
+	"baton/internal/diagnose"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
 	"baton/internal/operate/direct"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
 	"baton/internal/status"
-
-	"go.uber.org/zap"
+	"baton/internal/status/metrics"
 )
 
 // node is a running daemon: what its candidacies have in common, and what it can tell of
@@ -39,7 +41,7 @@ type node struct {
 	address  string // of the status page
 	store    *redisconn.Store
 	venue    *site.Venue
-	metrics  *status.Metrics
+	metrics  *metrics.Metrics
 	notifier notifier
 
 	identity      *identity.Identity
@@ -79,7 +81,7 @@ func newNode(c config.Config, o Options) *node {
 	n := &node{
 		options: o, log: log, id: c.Node.ID, inventory: inventory.Inventory{Config: c, Hash: config.Hash(c)}, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
 		reloadRequests: make(chan reloadRequest),
-		metrics:        status.NewMetrics(o.Version, jobNames(c)),
+		metrics:        metrics.New(o.Version, jobNames(c)),
 	}
 	n.answers = n.newAnswers()
 	n.counted = work.NewLettersBook(n.answers.Waiting)
@@ -292,17 +294,17 @@ func (c *candidacy) waiting() string {
 
 // snapshot gathers the page's content. With an error it still tells what the node
 // knows by itself.
-func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
+func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	all := n.all()
 	c := all[0]
-	own := status.Snapshot{NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: status.RoleStandby}
-	own.Redis = status.Redis{Host: n.venue.Host(), OK: true, Since: c.observer.since()}
+	own := diagnose.Snapshot{NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: diagnose.RoleStandby}
+	own.Redis = diagnose.Redis{Host: n.venue.Host(), OK: true, Since: c.observer.since()}
 	if trouble := c.elector.StoreTrouble(); trouble != nil {
-		own.Role = status.RoleConnecting
+		own.Role = diagnose.RoleConnecting
 		own.Redis.OK, own.Redis.Error = false, trouble.Error()
 	}
 	if c.elector.Leading() != nil {
-		own.Role = status.RoleLeading
+		own.Role = diagnose.RoleLeading
 	}
 	own.Waiting = c.waiting()
 	n.mu.Lock()

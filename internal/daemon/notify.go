@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"baton/internal/status"
-
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
+
+	"baton/internal/status"
 )
 
 // notifier talks to systemd. Without systemd it talks to nobody.

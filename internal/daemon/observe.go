@@ -8,23 +8,23 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"baton/internal/crash"
 	"baton/internal/daemon/abdication"
 	"baton/internal/daemon/epochs"
 	"baton/internal/daemon/outage"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 	"baton/internal/text"
-
-	"go.uber.org/zap"
 )
 
 // observer turns what the elector tells into log lines, metrics, systemd's status
 // and the lease file.
 type observer struct {
 	log     *zap.Logger
-	metrics *status.Election
+	metrics *metrics.Election
 	notify  func(state string)
 	jobs    func() []string // under the lock; nil: none
 	// steppedDown is told why a term has ended by order; nil: nobody is.

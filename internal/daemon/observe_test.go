@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
 	"baton/internal/config"
 	"baton/internal/daemon/abdication"
 	"baton/internal/daemon/epochs"
@@ -16,10 +19,7 @@ import (
 	"baton/internal/elector"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
-	"baton/internal/status"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
+	"baton/internal/status/metrics"
 )
 
 // stuck is a log whose reader has stopped.
@@ -64,7 +64,7 @@ func newObserver(t *testing.T) (o *observer, told *[]string) {
 	}
 	told = new([]string)
 	return &observer{
-		log: zap.NewNop(), metrics: status.NewMetrics("test", nil).Election("baton"), elector: el, lockKey: "baton", aside: &abdication.Aside{}, epochs: epochs.Open("", "baton", &epochs.File{}, zap.NewNop()),
+		log: zap.NewNop(), metrics: metrics.New("test", nil).Election("baton"), elector: el, lockKey: "baton", aside: &abdication.Aside{}, epochs: epochs.Open("", "baton", &epochs.File{}, zap.NewNop()),
 		notify: func(state string) { *told = append(*told, state) },
 	}, told
 }

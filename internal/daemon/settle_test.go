@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"baton/internal/alert"
 	"baton/internal/config"
 	"baton/internal/daemon/work"
@@ -15,10 +17,8 @@ import (
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
 	"baton/internal/job/schedule"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 	"baton/internal/testsupport/fakelock"
-
-	"go.uber.org/zap"
 )
 
 // deafLedger takes no record of an end, and does not care how long it may take over it.
@@ -59,7 +59,7 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				ledger := deafLedger{jobtest.NewLedger("a-1"), release}
 				cfg := config.Default()
 				runner := work.NewRunner(ledger, work.RunnerOptions{
-					Drain: cfg.Election.Drain, Logger: zap.NewNop(), Metrics: status.NewMetrics("test", nil), Notes: &alert.Notifications{},
+					Drain: cfg.Election.Drain, Logger: zap.NewNop(), Metrics: metrics.New("test", nil), Notes: &alert.Notifications{},
 					Clock: work.NewClock(zap.NewNop()), Idle: c.settle,
 				})
 				var late time.Duration // by which the term returned after its hard stop

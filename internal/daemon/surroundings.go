@@ -8,7 +8,7 @@ import (
 	"baton/internal/daemon/work"
 	"baton/internal/operate/direct"
 	"baton/internal/redislock"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 const (
@@ -53,9 +53,9 @@ func (c *candidacy) lookOnce(ctx context.Context) bool {
 
 // surroundings are what a picture shows that was asked for and came at those times: it is
 // dated in between.
-func surroundings(p redislock.Picture, poll time.Duration, asked, came time.Time) status.Surroundings {
+func surroundings(p redislock.Picture, poll time.Duration, asked, came time.Time) metrics.Surroundings {
 	seen := direct.ElectionOf(p, poll).Count()
-	return status.Surroundings{
+	return metrics.Surroundings{
 		Live: seen.Live, Gone: seen.Silent, Drifted: seen.Drifted,
 		Paused: p.Paused != nil, Offset: p.Now.Sub(asked.Add(came.Sub(asked) / 2)),
 	}

@@ -15,7 +15,7 @@ import (
 	"baton/internal/certificate"
 	"baton/internal/config"
 	"baton/internal/secret"
-	"baton/internal/status"
+	"baton/internal/status/auth"
 )
 
 // CheckFiles looks at the files that a configuration names, as the user who asks. What the
@@ -76,7 +76,7 @@ func usable(f config.File) error {
 	}
 	switch f.Kind {
 	case config.FileToken:
-		return status.CheckToken(f.Path)
+		return auth.CheckToken(f.Path)
 	case config.FileVariables:
 		return secret.ReadEnvFile(f.Path, map[string]string{})
 	case config.FileSecret:

@@ -14,7 +14,7 @@ import (
 	"baton/internal/certificate"
 	"baton/internal/config"
 	"baton/internal/secret"
-	"baton/internal/status"
+	"baton/internal/status/auth"
 )
 
 // examineFiles looks at who can read what is secret, and who can change what is run. Whether
@@ -42,7 +42,7 @@ func (r *report) encryption(h config.HTTP) {
 	var c *certificate.Certificate
 	err := error(nil)
 	if h.TokenFile != "" {
-		err = status.CheckToken(h.TokenFile)
+		err = auth.CheckToken(h.TokenFile)
 	}
 	if err == nil {
 		c, err = certificate.Open(h)

@@ -7,32 +7,35 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/status/statustest"
 )
 
 // The API tells what the page does, and so do the commands that ask it.
 func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
-	fresh := sample(time.Now())
+	fresh := statustest.Sample(time.Now())
 	fresh.Leader.LeaseLeftMS = 8000
-	fresh.Locks = []Lock{{Key: "billing", Leader: &Leader{NodeID: "db2", LeaseLeftMS: 20_000}}, {Key: "mail", Leader: &Leader{NodeID: "db2", LeaseLeftMS: 1000}}}
-	fresh.Jobs[0].Running = &Run{ID: "r1", NodeID: "db1", Started: fresh.Now}
+	fresh.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 20_000}}, {Key: "mail", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 1000}}}
+	fresh.Jobs[0].Running = &diagnose.Run{ID: "r1", NodeID: "db1", Started: fresh.Now}
 	type leader struct {
-		Leader  *Leader
+		Leader  *diagnose.Leader
 		Vacancy string
 	}
 	synctest.Test(t, func(t *testing.T) {
 		away := false
-		h := New(Config{Health: standby, Source: func(context.Context) (Snapshot, error) {
+		h := New(Config{Health: standby, Source: func(context.Context) (diagnose.Snapshot, error) {
 			if away {
-				return Snapshot{}, errors.New("connection refused")
+				return diagnose.Snapshot{}, errors.New("connection refused")
 			}
 			return fresh, nil
 		}})
-		ask := func() (Snapshot, leader) {
+		ask := func() (diagnose.Snapshot, leader) {
 			var l leader
-			if err := json.Unmarshal(get(h, "/api/v1/leader").Body.Bytes(), &l); err != nil {
+			if err := json.Unmarshal(statustest.Get(h, "/api/v1/leader").Body.Bytes(), &l); err != nil {
 				t.Fatal(err)
 			}
-			return apiState(t, get(h, "/api/v1/status")), l
+			return apiState(t, statustest.Get(h, "/api/v1/status")), l
 		}
 		if s, l := ask(); s.Leader == nil || s.LastLeader != nil || l.Leader == nil || s.Jobs[0].Running == nil {
 			t.Errorf("while all is well: %+v, %+v", s, l)

@@ -17,7 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/status/metrics"
+	"baton/internal/status/statustest"
 )
 
 // counter is a desk that answers whatever it is asked.
@@ -44,7 +47,9 @@ func (counter) Letters(_ context.Context, f operate.LetterFilter, n int) ([]oper
 	return make([]operate.Letter, min(n, 3)), nil
 }
 func (counter) Samples(context.Context, time.Time) ([]operate.Sample, error) { return nil, nil }
-func (counter) Events(_ context.Context, n int) ([]Event, error)             { return make([]Event, n), nil }
+func (counter) Events(_ context.Context, n int) ([]diagnose.Event, error) {
+	return make([]diagnose.Event, n), nil
+}
 func (counter) Next(_ context.Context, job string, from time.Time, n int) (operate.Coming, error) {
 	return operate.Coming{Job: job, Next: []operate.ComingSlot{{Slot: from, Start: from.Add(time.Duration(n))}}}, nil
 }
@@ -57,7 +62,7 @@ func (counter) Explain(_ context.Context, node string) (operate.Explanation, err
 }
 
 func (counter) Run(_ context.Context, job, run string) (operate.JobRun, error) {
-	return operate.JobRun{Job: job, Run: Run{ID: run, Error: "x"}}, nil
+	return operate.JobRun{Job: job, Run: diagnose.Run{ID: run, Error: "x"}}, nil
 }
 
 func (counter) LetterKeys(context.Context, operate.LetterFilter, int) ([]operate.LetterKey, error) {
@@ -78,7 +83,7 @@ type route struct{ method, path string }
 func described(t testing.TB) (routes []route) {
 	t.Helper()
 	var doc struct{ Paths map[string]map[string]any }
-	if err := json.Unmarshal(get(New(Config{Source: fixed(Snapshot{}), Health: standby}), "/api/v1/openapi.json").Body.Bytes(), &doc); err != nil {
+	if err := json.Unmarshal(statustest.Get(New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby}), "/api/v1/openapi.json").Body.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
@@ -98,7 +103,7 @@ func tried(t testing.TB, g *given) *Server {
 		t.Fatal(err)
 	}
 	return New(Config{
-		Source: fixed(sample(time.Now())), Health: standby, Node: counter{}, TokenFile: file, Metrics: NewMetrics("v", nil),
+		Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Node: counter{}, TokenFile: file, Metrics: metrics.New("v", nil),
 		Do: g.do,
 	})
 }

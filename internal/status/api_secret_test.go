@@ -9,13 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/status/statustest"
 )
 
 // A clerk knows one run, of a command that has printed something.
 type clerk struct {
 	counter
-	run Run
+	run diagnose.Run
 }
 
 func (c clerk) Printed(context.Context, string, string) (operate.Printed, error) {
@@ -29,10 +31,10 @@ func (c clerk) Run(_ context.Context, job, _ string) (operate.JobRun, error) {
 // secretive is a server whose jobs print a secret.
 func secretive(t *testing.T, secret string) *Server {
 	t.Helper()
-	snap := sample(time.Now())
+	snap := statustest.Sample(time.Now())
 	snap.Jobs[2].LastRun.Output, snap.Jobs[2].LastRun.Error = secret, "exit code 3: "+secret
 	c := clerk{run: *snap.Jobs[2].LastRun}
-	return New(Config{Source: fixed(snap), Health: standby, Node: c, TokenFile: tokenFile(t, secretToken)})
+	return New(Config{Source: statustest.Fixed(snap), Health: standby, Node: c, TokenFile: tokenFile(t, secretToken)})
 }
 
 func TestOneRunIsToldInFullToWhoMaySeeIt(t *testing.T) {
@@ -82,7 +84,7 @@ func TestAStreamTellsInFullWhoMaySeeIt(t *testing.T) {
 			if body := rec.Body.String(); !strings.Contains(body, "exit code 3") || strings.Contains(body, secret) != sees {
 				t.Errorf("with the token %t: %s", sees, body)
 			}
-			s.watch.end()
+			s.watch.End()
 			time.Sleep(time.Minute)
 		})
 	}

@@ -12,15 +12,19 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/diagnose"
+	"baton/internal/status/state"
+	"baton/internal/status/statustest"
+	"baton/internal/status/web"
 	"baton/internal/testsupport"
 )
 
 // changing is a source whose state is another one whenever its number is.
-func changing() (Source, *atomic.Int64, *atomic.Int64) {
+func changing() (state.Source, *atomic.Int64, *atomic.Int64) {
 	var epoch, asked atomic.Int64
-	return func(context.Context) (Snapshot, error) {
+	return func(context.Context) (diagnose.Snapshot, error) {
 		asked.Add(1)
-		return Snapshot{NodeID: "db1", Now: time.Now(), Leader: &Leader{NodeID: "db1", Epoch: epoch.Load(), LeaseLeftMS: time.Now().UnixMilli() % 1000}}, nil
+		return diagnose.Snapshot{NodeID: "db1", Now: time.Now(), Leader: &diagnose.Leader{NodeID: "db1", Epoch: epoch.Load(), LeaseLeftMS: time.Now().UnixMilli() % 1000}}, nil
 	}, &epoch, &asked
 }
 
@@ -32,7 +36,7 @@ func serving(t *testing.T, c Config, changes ...func(*Server)) (s *Server, addre
 	for _, change := range changes {
 		change(s)
 	}
-	return s, servingOn(t, s, listen(t))
+	return s, servingOn(t, s, statustest.Listen(t))
 }
 
 // servingOn runs a server on a listener until the test ends.
@@ -43,7 +47,7 @@ func servingOn(t *testing.T, s *Server, ln net.Listener) (address string) {
 	go func() { served <- s.Serve(ctx, ln) }()
 	t.Cleanup(func() {
 		stop()
-		if err := within(t, served, "Serve returns"); err != nil {
+		if err := statustest.Within(t, served, "Serve returns"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -78,7 +82,7 @@ func stream(t *testing.T, address string) (lines <-chan string, hangUp func(), c
 func next(t *testing.T, lines <-chan string, prefix string) string {
 	t.Helper()
 	for {
-		line := within(t, lines, prefix)
+		line := statustest.Within(t, lines, prefix)
 		if strings.HasPrefix(line, prefix) {
 			return line
 		}
@@ -93,7 +97,7 @@ func TestAStreamTellsWhatHasChangedAndOneGoroutineGathersForAll(t *testing.T) {
 		t.Error(line)
 	}
 	var hang []func()
-	for range maxStreams - 1 {
+	for range state.MaxStreams - 1 {
 		lines, end, code := stream(t, address)
 		if code != 200 {
 			t.Fatal(code)
@@ -122,7 +126,7 @@ func TestAStreamTellsWhatHasChangedAndOneGoroutineGathersForAll(t *testing.T) {
 	case <-time.After(1500 * time.Millisecond):
 	}
 	if n, most := asked.Load()-before, int64(time.Since(began)/time.Second)+3; n > most {
-		t.Errorf("the source was asked %d times in %v for %d streams", n, time.Since(began), maxStreams)
+		t.Errorf("the source was asked %d times in %v for %d streams", n, time.Since(began), state.MaxStreams)
 	}
 	for _, end := range append(hang, hangUp) {
 		end()
@@ -143,14 +147,14 @@ func TestStreamsEndWithTheServerAtOnce(t *testing.T) {
 	source, _, _ := changing()
 	ctx, stop := context.WithCancel(t.Context())
 	s := New(Config{Source: source, Health: standby})
-	ln, served := listen(t), make(chan error, 1)
+	ln, served := statustest.Listen(t), make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
 	lines, hangUp, _ := stream(t, ln.Addr().String())
 	defer hangUp()
 	next(t, lines, "data:")
 	began := testsupport.StartStopwatch(t)
 	stop()
-	if err := within(t, served, "Serve returns"); err != nil {
+	if err := statustest.Within(t, served, "Serve returns"); err != nil {
 		t.Error(err)
 	}
 	if took := began.Took(); took >= shutdownWithin { // which one that goes on has
@@ -199,13 +203,13 @@ func (n narrow) Accept() (net.Conn, error) {
 
 // An answer comes while all the slow ones are still there: they have at least twice its time.
 func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
-	big := sample(time.Now())
+	big := statustest.Sample(time.Now())
 	for i := range 60 { // far more than the kernel takes
-		big.Jobs = append(big.Jobs, Job{Name: fmt.Sprintf("job-%d", i), LastRun: &Run{Error: strings.Repeat("x", 3000)}})
+		big.Jobs = append(big.Jobs, diagnose.Job{Name: fmt.Sprintf("job-%d", i), LastRun: &diagnose.Run{Error: strings.Repeat("x", 3000)}})
 	}
 	var n atomic.Int64
 	g := &given{}
-	c := Config{TokenFile: tokenFile(t, secretToken), Do: g.do, Source: func(context.Context) (Snapshot, error) {
+	c := Config{TokenFile: tokenFile(t, secretToken), Do: g.do, Source: func(context.Context) (diagnose.Snapshot, error) {
 		s := big
 		s.LockKey = fmt.Sprint(n.Add(1)) // always another one
 		return s, nil
@@ -233,8 +237,8 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 	}
 	most := min(time.Second+20*calm, 20*time.Second)
 	s := New(c)
-	s.limits = limits{header: most, read: most, write: 2 * most, idle: most, connections: defaultLimits().connections}
-	address := servingOn(t, s, narrow{listen(t)})
+	s.limits = web.Limits{Header: most, Read: most, Write: 2 * most, Idle: most, Connections: web.DefaultLimits().Connections}
+	address := servingOn(t, s, narrow{statustest.Listen(t)})
 	ask(address)
 	before := runtime.NumGoroutine()
 	var conns []net.Conn

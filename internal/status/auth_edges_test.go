@@ -15,7 +15,11 @@ import (
 	"go.uber.org/zap/zapcore"
 	recorder "go.uber.org/zap/zaptest/observer"
 
+	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/status/auth"
+	"baton/internal/status/statustest"
+	"baton/internal/status/web"
 )
 
 // Whoever guesses from a thousand addresses, or from all of a network, has no more tries
@@ -31,44 +35,44 @@ func TestGuessersAreCountedByNetworkAndNotWithoutEnd(t *testing.T) {
 			s.ServeHTTP(rec, r)
 			return rec.Code, time.Since(began)
 		}
-		for i := range freeFailures {
+		for i := range auth.FreeFailures {
 			guess(fmt.Sprintf("[2001:db8:0:1::%x]:1", i+1), "wrong") // of one customer
 		}
 		if code, waited := guess("[2001:db8:0:1:ffff::1]:1", "wrong"); code != 401 || waited != 0 {
 			t.Errorf("the first turn is at once: %d after %v", code, waited)
 		}
-		if _, waited := guess("[2001:db8:0:1:ffff::2]:1", "wrong"); waited != turnEvery {
-			t.Errorf("the next one from that network waited %v, want %v", waited, turnEvery)
+		if _, waited := guess("[2001:db8:0:1:ffff::2]:1", "wrong"); waited != auth.TurnEvery {
+			t.Errorf("the next one from that network waited %v, want %v", waited, auth.TurnEvery)
 		}
 		if _, waited := guess("[2001:db8:0:2::1]:1", "wrong"); waited != 0 {
 			t.Errorf("another network's waited %v", waited)
 		}
 		many := func(network string) {
-			for i := range mostGuessers + 10 {
+			for i := range auth.MostGuessers + 10 {
 				if _, waited := guess(fmt.Sprintf("%s.%d.%d:1", network, i/250, i%250), "wrong"); waited != 0 {
 					t.Fatalf("address %d of %s waited %v", i, network, waited)
 				}
 			}
 		}
 		many("10.1")
-		if n := s.auth.suspects(); n != mostGuessers+1 {
+		if n := s.auth.Suspects(); n != auth.MostGuessers+1 {
 			t.Errorf("%d guessers are remembered, and those beyond are not counted together", n)
 		}
 		if _, waited := guess("[2001:db8:0:1:ffff::3]:1", "wrong"); waited == 0 {
 			t.Error("whoever guesses is forgotten for all who come after")
 		}
-		time.Sleep(3 * freeFailures * time.Second)
-		if many("10.2"); s.auth.suspects() > mostGuessers+1 {
-			t.Errorf("%d guessers are remembered", s.auth.suspects())
+		time.Sleep(3 * auth.FreeFailures * time.Second)
+		if many("10.2"); s.auth.Suspects() > auth.MostGuessers+1 {
+			t.Errorf("%d guessers are remembered", s.auth.Suspects())
 		}
 		// What is forgotten is forgotten by the second, and no more than twice the free ones is held against anybody.
-		time.Sleep(3 * freeFailures * time.Second)
-		for range 3 * freeFailures {
+		time.Sleep(3 * auth.FreeFailures * time.Second)
+		for range 3 * auth.FreeFailures {
 			guess("192.0.2.9:1", "wrong")
 		}
-		time.Sleep((freeFailures + 1) * time.Second)
+		time.Sleep((auth.FreeFailures + 1) * time.Second)
 		if _, waited := guess("192.0.2.9:1", secretToken); waited != 0 {
-			t.Errorf("after %d s the right token waited %v", freeFailures+1, waited)
+			t.Errorf("after %d s the right token waited %v", auth.FreeFailures+1, waited)
 		}
 	})
 }
@@ -76,7 +80,7 @@ func TestGuessersAreCountedByNetworkAndNotWithoutEnd(t *testing.T) {
 func TestAQueueOfGuessersHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := guarded(t)
-		for range freeFailures {
+		for range auth.FreeFailures {
 			send(s, "/api/v1/pause", "", bearer("wrong")...)
 		}
 		codes, hung := make(chan int, 400), 0
@@ -89,21 +93,21 @@ func TestAQueueOfGuessersHasAnEnd(t *testing.T) {
 				hung++
 			}
 		}
-		if most := int(longestQueue/turnEvery) + 2; hung < cap(codes)-most {
+		if most := int(auth.LongestQueue/auth.TurnEvery) + 2; hung < cap(codes)-most {
 			t.Errorf("%d of %d were turned away, and no more than %d should wait", hung, cap(codes), most)
 		}
 		rec := send(s, "/api/v1/pause", "", bearer("wrong")...)
 		if rec.Code != 429 || rec.Header().Get("Retry-After") == "" || !strings.Contains(rec.Body.String(), "admin socket") {
 			t.Errorf("%d %q %s", rec.Code, rec.Header().Get("Retry-After"), rec.Body)
 		}
-		time.Sleep(longestQueue + time.Second)
+		time.Sleep(auth.LongestQueue + time.Second)
 	})
 }
 
 func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 	core, logs := recorder.New(zapcore.ErrorLevel)
 	file := tokenFile(t, secretToken)
-	s := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: file, Logger: zap.New(core)})
+	s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: file, Logger: zap.New(core)})
 	h := door(s)
 	cookies, csrf := enterDoor(t, h)
 	if err := os.Rename(file, file+".away"); err != nil {
@@ -163,7 +167,7 @@ func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 
 func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 	with, _ := guarded(t)
-	without := New(Config{Source: fixed(Snapshot{}), Health: standby})
+	without := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby})
 	in := func(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -193,12 +197,12 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 		"loopback": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), true}, "network": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), networkAddr), false},
 		"socket": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), socketAddr), false}, "no token": {without, from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), false},
 	} {
-		if got := c.s.auth.enabled(c.r); got != c.want {
+		if got := c.s.auth.Enabled(c.r); got != c.want {
 			t.Errorf("%s: one can sign in: %t", name, got)
 		}
 	}
 	cookies, _ := enterDoor(t, h)
-	if cookies[0].MaxAge != int(sessionFor.Seconds()) {
+	if cookies[0].MaxAge != int(auth.SessionFor.Seconds()) {
 		t.Errorf("the cookie stays for %d s", cookies[0].MaxAge)
 	}
 	// A cookie that was taken to a connection that others read is worth nothing.
@@ -211,8 +215,8 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 	if rec := browse(h, "POST", "/test/out", nil, cookies); len(rec.Result().Cookies()) != 1 || rec.Result().Cookies()[0].MaxAge >= 0 {
 		t.Errorf("signed out, the browser keeps %v", rec.Result().Cookies())
 	}
-	if with.auth.signedInNow() != 0 {
-		t.Errorf("%d sessions are left", with.auth.signedInNow())
+	if with.auth.SignedInNow() != 0 {
+		t.Errorf("%d sessions are left", with.auth.SignedInNow())
 	}
 }
 
@@ -220,12 +224,12 @@ func TestSessionsThatAreOverMakeRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := guarded(t)
 		h := door(s)
-		for range maxSessions / 2 {
+		for range auth.MaxSessions / 2 {
 			enterDoor(t, h)
 		}
-		time.Sleep(sessionIdle + time.Second)
-		if enterDoor(t, h); s.auth.signedInNow() != 1 {
-			t.Errorf("%d sessions, of which one is good", s.auth.signedInNow())
+		time.Sleep(auth.SessionIdle + time.Second)
+		if enterDoor(t, h); s.auth.SignedInNow() != 1 {
+			t.Errorf("%d sessions, of which one is good", s.auth.SignedInNow())
 		}
 	})
 }
@@ -234,7 +238,7 @@ func TestSessionsThatAreOverMakeRoomForOthers(t *testing.T) {
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &given{}
-		s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Do: g.do, TokenFile: tokenFile(t, secretToken)})
+		s := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Do: g.do, TokenFile: tokenFile(t, secretToken)})
 		h := door(s)
 		cookies, csrf := enterDoor(t, h)
 		ended := make(chan string, 3)
@@ -242,7 +246,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 			r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747"+path, nil), loopbackAddr)
 			r.AddCookie(cookies[0])
 			go func() {
-				h.ServeHTTP(newSlowReader(nil), r)
+				h.ServeHTTP(statustest.NewSlowReader(nil), r)
 				ended <- path
 			}()
 		}
@@ -257,7 +261,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 		if len(ended) != 2 {
 			t.Errorf("%d of 2 streams have ended with the session", len(ended))
 		}
-		s.watch.end()
+		s.watch.End()
 		time.Sleep(time.Minute)
 	})
 }
@@ -265,7 +269,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 // A proxy may ask for a password of its own, and pass it on: without a token that is not
 // baton's business.
 func TestWithoutATokenNobodyIsTurnedAwayForWhatTheyShow(t *testing.T) {
-	h := New(Config{Source: fixed(sample(time.Now())), Health: standby})
+	h := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby})
 	for _, shown := range []string{"Basic dXNlcjpwYXNz", "Bearer " + secretToken} {
 		r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/status", nil), loopbackAddr)
 		r.Header.Set("Authorization", shown)
@@ -278,7 +282,7 @@ func TestWithoutATokenNobodyIsTurnedAwayForWhatTheyShow(t *testing.T) {
 
 func TestTheLogTellsFromWhereAnOrderCame(t *testing.T) {
 	core, logs := recorder.New(zapcore.InfoLevel)
-	s := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
+	s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
 	send(s, "/api/v1/resume", "", bearer(secretToken)...)
 	send(s, "/api/v1/resume", "", bearer("wrong")...)
 	all := logs.All()
@@ -290,7 +294,7 @@ func TestTheLogTellsFromWhereAnOrderCame(t *testing.T) {
 func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := recorder.New(zapcore.InfoLevel)
-		s := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
+		s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
 		for range 100 {
 			for _, address := range []string{"192.0.2.1:1", "192.0.2.1:2", "[2001:db8:0:2::1]:1"} {
 				r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/api/v1/resume", nil), loopbackAddr)
@@ -305,7 +309,7 @@ func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
 		for _, line := range lines {
 			count, _ := line.ContextMap()["count"].(int64)
 			address, _ := line.ContextMap()["address"].(string)
-			told[networkOf(address).String()] += count
+			told[web.NetworkOf(address).String()] += count
 		}
 		if len(lines) > 2*2 || told["192.0.2.1/32"] != 200 || told["2001:db8:0:2::/64"] != 100 {
 			t.Errorf("%d lines tell of %v refusals", len(lines), told)
@@ -317,13 +321,13 @@ func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
 func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
 	for name, said := range map[string][]string{
 		"reference/api.md": {
-			fmt.Sprintf("After %d wrong tokens", freeFailures), fmt.Sprintf("%d a second", time.Second/turnEvery), fmt.Sprintf("JSON of at most %d KiB", maxBody>>10),
-			fmt.Sprintf("stays so for %.0f hours at most", sessionFor.Hours()), "and for one hour after",
+			fmt.Sprintf("After %d wrong tokens", auth.FreeFailures), fmt.Sprintf("%d a second", time.Second/auth.TurnEvery), fmt.Sprintf("JSON of at most %d KiB", maxBody>>10),
+			fmt.Sprintf("stays so for %.0f hours at most", auth.SessionFor.Hours()), "and for one hour after",
 		},
 		"reference/configuration.md": {fmt.Sprintf("at least %d characters", operate.LeastToken)},
 		"security.md": {
-			fmt.Sprintf("%d connections at a time", maxConnections), fmt.Sprintf("%d of them may wait for their clients", maxIdle), fmt.Sprintf("%d of one address", maxIdleOfOne),
-			fmt.Sprintf("waited for %d ms", defaultLimits().connections.grace.Milliseconds()),
+			fmt.Sprintf("%d connections at a time", web.MaxConnections), fmt.Sprintf("%d of them may wait for their clients", web.MaxIdle), fmt.Sprintf("%d of one address", web.MaxIdleOfOne),
+			fmt.Sprintf("waited for %d ms", web.DefaultLimits().Connections.Grace.Milliseconds()),
 		},
 	} {
 		text, err := os.ReadFile("../../docs/" + name)
@@ -337,7 +341,7 @@ func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	if sessionIdle != time.Hour {
-		t.Errorf("a session that is not used lasts %v", sessionIdle)
+	if auth.SessionIdle != time.Hour {
+		t.Errorf("a session that is not used lasts %v", auth.SessionIdle)
 	}
 }

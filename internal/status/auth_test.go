@@ -20,7 +20,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/status/auth"
+	"baton/internal/status/statustest"
+	"baton/internal/status/web"
 )
 
 const secretToken = "0123456789abcdef0123456789abcdef"
@@ -67,7 +71,7 @@ func tokenFile(t *testing.T, token string) string {
 func guarded(t *testing.T) (*Server, *given) {
 	t.Helper()
 	g := &given{}
-	return New(Config{Source: fixed(sample(time.Now())), Health: standby, Do: g.do, TokenFile: tokenFile(t, secretToken)}), g
+	return New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Do: g.do, TokenFile: tokenFile(t, secretToken)}), g
 }
 
 // from has a request come in on a connection to such an address.
@@ -137,7 +141,7 @@ func TestAnOrderTakesTheTokenWhereNobodyCanReadIt(t *testing.T) {
 	if o := g.last(); o.Signature() != "by alice via the admin socket: late" || o.Job != "report" || o.Kind != operate.KindRun {
 		t.Errorf("%+v", o)
 	}
-	none := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: g.do})
+	none := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: g.do})
 	before := g.count()
 	if rec := send(none, "/api/v1/pause", "", bearer(secretToken)...); rec.Code != 403 || !strings.Contains(rec.Body.String(), "http.token_file") || g.count() != before {
 		t.Errorf("without a token file: %d %s", rec.Code, rec.Body)
@@ -163,15 +167,15 @@ func browse(h http.Handler, method, path string, form url.Values, cookies []*htt
 // door is a handler that lets in, shows and takes orders, behind the guard of a server.
 func door(s *Server) http.Handler {
 	s.mux.HandleFunc("POST /test/in", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.auth.signIn(w, r, r.PostFormValue("token")); err != nil {
-			http.Error(w, err.Error(), refused(err).code)
+		if err := s.auth.SignIn(w, r, r.PostFormValue("token")); err != nil {
+			http.Error(w, err.Error(), web.Refused(err).Code)
 		}
 	})
-	s.mux.HandleFunc("POST /test/out", func(w http.ResponseWriter, r *http.Request) { s.auth.signOut(w, r) })
-	s.mux.HandleFunc("GET /test/csrf", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, s.auth.csrf(r)) })
+	s.mux.HandleFunc("POST /test/out", func(w http.ResponseWriter, r *http.Request) { s.auth.SignOut(w, r) })
+	s.mux.HandleFunc("GET /test/csrf", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, s.auth.Csrf(r)) })
 	s.mux.HandleFunc("POST /test/do", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.auth.mayOrder(r); err != nil {
-			http.Error(w, err.Error(), refused(err).code)
+		if err := s.auth.MayOrder(r); err != nil {
+			http.Error(w, err.Error(), web.Refused(err).Code)
 		}
 	})
 	return s
@@ -275,16 +279,16 @@ func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 			return browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies).Code == 200
 		}
 		cookies, csrf := enterDoor(t, h)
-		time.Sleep(sessionIdle - time.Minute)
+		time.Sleep(auth.SessionIdle - time.Minute)
 		if !in(cookies, csrf) {
 			t.Error("it ended early")
 		}
-		time.Sleep(sessionIdle + time.Second)
+		time.Sleep(auth.SessionIdle + time.Second)
 		if in(cookies, csrf) {
 			t.Error("an idle session goes on")
 		}
 		cookies, csrf = enterDoor(t, h)
-		for began := time.Now(); time.Since(began) < sessionFor; time.Sleep(sessionIdle / 2) {
+		for began := time.Now(); time.Since(began) < auth.SessionFor; time.Sleep(auth.SessionIdle / 2) {
 			if !in(cookies, csrf) {
 				t.Fatal("it ended early")
 			}
@@ -294,12 +298,12 @@ func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 			t.Error("an old session goes on")
 		}
 		first, firstCSRF := enterDoor(t, h)
-		for range maxSessions {
+		for range auth.MaxSessions {
 			time.Sleep(time.Millisecond)
 			cookies, csrf = enterDoor(t, h)
 		}
-		if in(first, firstCSRF) || !in(cookies, csrf) || s.auth.signedInNow() != maxSessions {
-			t.Errorf("%d sessions", s.auth.signedInNow())
+		if in(first, firstCSRF) || !in(cookies, csrf) || s.auth.SignedInNow() != auth.MaxSessions {
+			t.Errorf("%d sessions", s.auth.SignedInNow())
 		}
 		if err := os.WriteFile(s.cfg.TokenFile, []byte("another-token-of-32-characters-x\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -328,7 +332,7 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 		"two\nlines-of-16-characters": "one line", "with blank 0123456789": "one line", "ü" + secretToken: "one line",
 		strings.Repeat("x", 1025): "more than 1024", secretToken: "", secretToken + "\r": "",
 	} {
-		err := CheckToken(tokenFile(t, token))
+		err := auth.CheckToken(tokenFile(t, token))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.20q: %v, want %q", token, err, want)
 		}
@@ -336,7 +340,7 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 			t.Errorf("the error tells the token: %v", err)
 		}
 	}
-	if err := CheckToken("/nowhere/token"); !errors.Is(err, os.ErrNotExist) {
+	if err := auth.CheckToken("/nowhere/token"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -348,8 +352,8 @@ func TestATokenFileThatIsNoFileKeepsNobodyWaiting(t *testing.T) {
 	}
 	for _, path := range []string{pipe, t.TempDir(), "/dev/zero"} {
 		told := make(chan error, 1)
-		go func() { told <- CheckToken(path) }()
-		if err := within(t, told, "CheckToken of "+path); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		go func() { told <- auth.CheckToken(path) }()
+		if err := statustest.Within(t, told, "CheckToken of "+path); err == nil || !strings.Contains(err.Error(), "no regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -359,7 +363,7 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g := guarded(t)
 		began := time.Now()
-		for range freeFailures {
+		for range auth.FreeFailures {
 			send(s, "/api/v1/pause", "", bearer("wrong")...)
 		}
 		if took := time.Since(began); took > time.Second {
@@ -387,7 +391,7 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 		if rec := send(s, "/api/v1/resume", "", bearer(secretToken)...); rec.Code != 200 {
 			t.Errorf("the right token: %d %s", rec.Code, rec.Body)
 		}
-		if took := time.Since(asked); took > longestQueue+time.Second {
+		if took := time.Since(asked); took > auth.LongestQueue+time.Second {
 			t.Errorf("the right token waited %v", took)
 		}
 		if rec := sendOn(s, socketAddr, "/api/v1/resume", ""); rec.Code != 200 {
@@ -404,10 +408,10 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if most := int(time.Minute/turnEvery) + 200; guesses[401] > most || g.count() != 5 {
+		if most := int(time.Minute/auth.TurnEvery) + 200; guesses[401] > most || g.count() != 5 {
 			t.Errorf("%v guesses in a minute, want %d at most; orders: %d", guesses, most, g.count())
 		}
-		time.Sleep(3 * freeFailures * time.Second)
+		time.Sleep(3 * auth.FreeFailures * time.Second)
 		asked = time.Now()
 		send(s, "/api/v1/resume", "", bearer(secretToken)...)
 		if time.Since(asked) > 0 {
@@ -418,10 +422,10 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 
 func TestWhatCommandsPrintIsShownToWhoMaySeeIt(t *testing.T) {
 	secretText := "the password is hunter2"
-	snap := sample(time.Now())
+	snap := statustest.Sample(time.Now())
 	snap.Jobs[2].LastRun.Output, snap.Jobs[2].LastRun.Error = secretText, "exit code 3: "+secretText
-	with := New(Config{Source: fixed(snap), Health: standby, TokenFile: tokenFile(t, secretToken)})
-	without := New(Config{Source: fixed(snap), Health: standby})
+	with := New(Config{Source: statustest.Fixed(snap), Health: standby, TokenFile: tokenFile(t, secretToken)})
+	without := New(Config{Source: statustest.Fixed(snap), Health: standby})
 	for _, c := range []struct {
 		name    string
 		h       http.Handler
@@ -510,16 +514,16 @@ func TestAddressesOfGuessersAreForgotten(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer wrong")
 			s.ServeHTTP(httptest.NewRecorder(), r)
 		}
-		for i := range 3 * mostGuessers {
+		for i := range 3 * auth.MostGuessers {
 			guess(fmt.Sprintf("[2001:db8:%x::1]:99", i))
 			guess("[2001:db8:0:0::2]:99") // of the first one's network
 		}
-		if n := s.auth.suspects(); n > mostGuessers+1 {
-			t.Errorf("%d addresses are kept, want %d at most", n, mostGuessers)
+		if n := s.auth.Suspects(); n > auth.MostGuessers+1 {
+			t.Errorf("%d addresses are kept, want %d at most", n, auth.MostGuessers)
 		}
 		time.Sleep(time.Hour)
 		asked := time.Now()
-		for i := range mostGuessers { // they have queues of their own again
+		for i := range auth.MostGuessers { // they have queues of their own again
 			guess(fmt.Sprintf("10.1.%d.%d:99", i/256, i%256))
 		}
 		if took := time.Since(asked); took > 0 {
@@ -547,11 +551,11 @@ func TestWrongTokensAreCountedAndThenSlow(t *testing.T) {
 		s, _ := guarded(t)
 		began := time.Now()
 		const more = 10
-		for range freeFailures + more {
+		for range auth.FreeFailures + more {
 			send(s, "/api/v1/pause", "", bearer("wrong")...)
 		}
-		if took := time.Since(began); took < (more-1)*turnEvery {
-			t.Errorf("%d wrong tokens took %v", freeFailures+more, took)
+		if took := time.Since(began); took < (more-1)*auth.TurnEvery {
+			t.Errorf("%d wrong tokens took %v", auth.FreeFailures+more, took)
 		}
 	})
 }
@@ -571,9 +575,9 @@ func TestASessionIsGoodWhereNobodyCanReadItAlone(t *testing.T) {
 }
 
 func TestWhyASlotWasMissedIsShownToWhoMaySeeIt(t *testing.T) {
-	d := &shelf{entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Error: "ask redis: the secret words"}}}}
+	d := &statustest.Shelf{Entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Error: "ask redis: the secret words"}}}}
 	for file, shown := range map[string]bool{"": true, tokenFile(t, secretToken): false} {
-		h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Node: d, TokenFile: file})
+		h := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Node: d, TokenFile: file})
 		r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/jobs/users/history", nil), loopbackAddr)
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/status/metrics"
+	"baton/internal/status/statustest"
+	"baton/internal/status/web"
 	"baton/internal/testsupport"
 )
 
@@ -70,7 +73,7 @@ func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {
 		"answers that are unread": {strings.Repeat("GET /-/leader HTTP/1.1\r\nHost: localhost\r\n\r\n", 50), true, many},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, address := serving(t, Config{Source: fixed(sample(time.Now())), Metrics: NewMetrics("v1", []string{"views"}), TokenFile: tokenFile(t, secretToken)})
+			_, address := serving(t, Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Metrics: metrics.New("v1", []string{"views"}), TokenFile: tokenFile(t, secretToken)})
 			holding(t, address, 200, c.text, c.deaf, c.from)
 			client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 			var worst time.Duration
@@ -79,7 +82,7 @@ func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {
 				for _, path := range []string{"/-/healthy", "/-/ready", "/metrics", "/"} {
 					began, connecting := testsupport.StartStopwatch(t), time.Now()
 					resp, err := client.Get("http://" + address + path)
-					if err != nil && time.Since(connecting) > defaultLimits().connections.grace {
+					if err != nil && time.Since(connecting) > web.DefaultLimits().Connections.Grace {
 						asked, slow = asked+1, slow+1 // the machine held up the request until its connection counted as idle
 						continue
 					}

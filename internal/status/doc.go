@@ -1,11 +1,12 @@
 // Package status is what operators and monitoring see of a node, and where they give
-// orders: pages, the same as an API, health endpoints and metrics.
+// orders: pages, the same as an API, health endpoints and metrics. It has the listeners,
+// and puts together what is served on them; each part is a package below it.
 //
-// The package knows no other: it declares its own view of the world ([Snapshot], and
-// beyond it what a [operate.Node] tells), and the daemon fills it through a [Source]. It carries
-// out nothing itself: an [Order] is data, handed to a [Do] once it is known who may give
-// it (auth.go). Two rules follow from the fact that it is looked at most when something
-// is broken:
+// Nothing in them knows Redis or a database: the daemon fills a [diagnose.Snapshot] through
+// a [state.Source], and what there is beyond it an [operate.Node] answers. Nothing is carried
+// out here: an [operate.Order] is data, handed to an [operate.Do] once it is known who may
+// give it (package auth). Two rules follow from the fact that a node is looked at most when
+// something is broken:
 //
 //   - It answers, within two seconds, whatever hangs. A Source that does not come
 //     back is waited for by one goroutine, not by one a request; meanwhile the page
@@ -14,6 +15,6 @@
 //     read at most twice a second however many people look, and a panic in a
 //     Source is an error on the page.
 //
-// Health endpoints and metrics come from memory alone ([Health], [Metrics]) and
+// Health endpoints and metrics come from memory alone ([Health], package metrics) and
 // never wait for a Source.
 package status

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/status/statustest"
 )
 
 // Whoever asks can send any header: none says that nobody on the way can read the token.
@@ -36,7 +38,7 @@ func TestNoHeaderMakesANetworkSafeForTheToken(t *testing.T) {
 // Any address of loopback can be what a foreign name resolves to, and a script of the
 // foreign page sends what headers it likes.
 func TestForeignHostNamesAreRefusedOnAnyLoopbackWhateverTheySend(t *testing.T) {
-	s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Hosts: []string{"baton.example.com"}})
+	s := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Hosts: []string{"baton.example.com"}})
 	for _, c := range []struct {
 		local  string
 		host   string

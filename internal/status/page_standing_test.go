@@ -15,23 +15,26 @@ import (
 	"testing/synctest"
 	"time"
 
+	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/status/statustest"
+	"baton/internal/status/web"
 )
 
 // operator is somebody who has signed in, and what the node that they ask says and does.
 type operator struct {
 	t       *testing.T
 	server  *Server
-	now     Snapshot
+	now     diagnose.Snapshot
 	cookies []*http.Cookie
 	orders  atomic.Int64
 	do      func(operate.Order) (operate.Outcome, error)
 }
 
 func newOperator(t *testing.T) *operator {
-	o := &operator{t: t, now: sample(time.Now()), do: func(operate.Order) (operate.Outcome, error) { return operate.Outcome{Text: "it is done"}, nil }}
+	o := &operator{t: t, now: statustest.Sample(time.Now()), do: func(operate.Order) (operate.Outcome, error) { return operate.Outcome{Text: "it is done"}, nil }}
 	o.server = New(Config{
-		Health: standby, TokenFile: tokenFile(t, secretToken), Source: func(context.Context) (Snapshot, error) { return o.now, nil },
+		Health: standby, TokenFile: tokenFile(t, secretToken), Source: func(context.Context) (diagnose.Snapshot, error) { return o.now, nil },
 		Do: func(_ context.Context, order operate.Order) (operate.Outcome, error) {
 			o.orders.Add(1)
 			return o.do(order)
@@ -78,7 +81,7 @@ func (o *operator) sends(form url.Values) (rec *httptest.ResponseRecorder, says 
 func TestAFormThatIsSentTwiceOrdersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOperator(t)
-		defer o.server.watch.end()
+		defer o.server.watch.End()
 		o.do = func(operate.Order) (operate.Outcome, error) {
 			time.Sleep(20 * time.Second)
 			return operate.Outcome{RunID: "r1", Text: "begun"}, nil
@@ -111,13 +114,13 @@ func TestAFormThatIsSentTwiceOrdersOnce(t *testing.T) {
 func TestWhatWasNotDoneCanBeSentAgainAndWhatIsNotKnownCannot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOperator(t)
-		defer o.server.watch.end()
+		defer o.server.watch.End()
 		for _, c := range []struct {
 			err   error
 			says  string
 			again int64
 		}{
-			{operate.ErrRefused, "Not done", 2}, {operate.ErrNobodyLeads, "Not done", 2}, {operate.ErrNotFound, "Not done", 2}, {errBusy, "Not done", 2},
+			{operate.ErrRefused, "Not done", 2}, {operate.ErrNobodyLeads, "Not done", 2}, {operate.ErrNotFound, "Not done", 2}, {web.ErrBusy, "Not done", 2},
 			{context.DeadlineExceeded, "Not known whether it is done", 1}, {errors.New("dial tcp: connection refused"), "Not known whether it is done", 1},
 		} {
 			o.orders.Store(0)
@@ -138,28 +141,28 @@ func TestWhatWasNotDoneCanBeSentAgainAndWhatIsNotKnownCannot(t *testing.T) {
 func TestAnOrderIsAboutWhatWasConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOperator(t)
-		defer o.server.watch.end()
+		defer o.server.watch.End()
 		for _, c := range []struct {
 			path    string
-			changed func(*Snapshot)
+			changed func(*diagnose.Snapshot)
 			says    string // "": it is done all the same
 		}{
-			{"/confirm?action=stepdown", func(s *Snapshot) { s.Leader.NodeID, s.Leader.Owner = "db3", "another" }, "db3 leads"},
-			{"/confirm?action=stepdown", func(s *Snapshot) { s.Leader = nil }, "nobody leads"},
-			{"/confirm?action=stepdown", func(s *Snapshot) { s.Leader.LeaseLeftMS--; s.Leader.Epoch++; s.Jobs = nil }, ""},
-			{"/confirm?action=pause", func(s *Snapshot) { s.Paused = &Pause{Since: time.Now(), Reason: "by bob: upgrade"} }, "paused by bob: upgrade"},
-			{"/confirm?action=cancel&job=users", func(s *Snapshot) { s.Jobs[1].Running = &Run{ID: "another"} }, "not the same runs"},
-			{"/confirm?action=cancel&job=users", func(s *Snapshot) { s.Jobs[1].Running = nil }, "not the same runs"},
-			{"/confirm?action=cancel&job=users", func(s *Snapshot) { s.Jobs[0].Running = &Run{ID: "another"} }, ""},
-			{"/confirm?action=pause_job&job=users", func(s *Snapshot) { s.Jobs[1].Paused = &Pause{Since: time.Now()} }, "paused or resumed"},
-			{"/confirm?action=resume_job&job=cleanup", func(s *Snapshot) { s.Jobs[3].Paused = nil }, "paused or resumed"},
-			{"/confirm?action=run&job=users", func(s *Snapshot) { s.Leader = nil }, ""},
+			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.NodeID, s.Leader.Owner = "db3", "another" }, "db3 leads"},
+			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader = nil }, "nobody leads"},
+			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.LeaseLeftMS--; s.Leader.Epoch++; s.Jobs = nil }, ""},
+			{"/confirm?action=pause", func(s *diagnose.Snapshot) { s.Paused = &diagnose.Pause{Since: time.Now(), Reason: "by bob: upgrade"} }, "paused by bob: upgrade"},
+			{"/confirm?action=cancel&job=users", func(s *diagnose.Snapshot) { s.Jobs[1].Running = &diagnose.Run{ID: "another"} }, "not the same runs"},
+			{"/confirm?action=cancel&job=users", func(s *diagnose.Snapshot) { s.Jobs[1].Running = nil }, "not the same runs"},
+			{"/confirm?action=cancel&job=users", func(s *diagnose.Snapshot) { s.Jobs[0].Running = &diagnose.Run{ID: "another"} }, ""},
+			{"/confirm?action=pause_job&job=users", func(s *diagnose.Snapshot) { s.Jobs[1].Paused = &diagnose.Pause{Since: time.Now()} }, "paused or resumed"},
+			{"/confirm?action=resume_job&job=cleanup", func(s *diagnose.Snapshot) { s.Jobs[3].Paused = nil }, "paused or resumed"},
+			{"/confirm?action=run&job=users", func(s *diagnose.Snapshot) { s.Leader = nil }, ""},
 		} {
 			o.orders.Store(0)
-			o.now = sample(time.Now())
+			o.now = statustest.Sample(time.Now())
 			time.Sleep(time.Minute)
 			form := o.confirms(c.path)
-			later := sample(o.now.Now)
+			later := statustest.Sample(o.now.Now)
 			c.changed(&later)
 			o.now = later
 			if _, says := o.sends(form); (o.orders.Load() == 0) != (c.says != "") || !strings.Contains(says, c.says) {

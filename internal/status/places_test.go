@@ -8,6 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/status/auth"
+	"baton/internal/status/metrics"
+	"baton/internal/status/statustest"
 )
 
 func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
@@ -22,15 +26,15 @@ func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
-				s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Metrics: NewMetrics("v1", nil)})
-				ln, served := newPipes(), make(chan error, 1)
+				s := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Metrics: metrics.New("v1", nil)})
+				ln, served := statustest.NewPipes(), make(chan error, 1)
 				go func() { served <- s.Serve(ctx, ln) }()
 				for range maxRequests + 1 {
-					ln.send(t, text)
+					ln.Send(t, text)
 				}
 				synctest.Wait()
 				for _, path := range []string{"/", "/metrics", "/api/v1/status", "/api/v1/jobs"} {
-					if rec := get(s, path); rec.Code != http.StatusOK {
+					if rec := statustest.Get(s, path); rec.Code != http.StatusOK {
 						t.Errorf("%s: %d", path, rec.Code)
 					}
 				}
@@ -48,7 +52,7 @@ func TestWhoGuessesOnThePageTakesNobodysPlace(t *testing.T) {
 		s, _ := guarded(t)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		for range 2 * freeFailures {
+		for range 2 * auth.FreeFailures {
 			send(s, "/api/v1/pause", "", bearer("wrong")...)
 		}
 		for range 100 {
@@ -60,7 +64,7 @@ func TestWhoGuessesOnThePageTakesNobodysPlace(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if rec := get(s, "/"); rec.Code != http.StatusOK {
+		if rec := statustest.Get(s, "/"); rec.Code != http.StatusOK {
 			t.Errorf("the page: %d", rec.Code)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"baton/internal/status/web"
 )
 
 // shutdownWithin is what requests under way get when the server ends.
@@ -17,14 +19,14 @@ const shutdownWithin = 3 * time.Second
 // encrypted if the Config has TLS. Call it once.
 func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server := &http.Server{
-		Handler:           inTurn(s),
-		ConnContext:       withConnection,
-		ReadHeaderTimeout: s.limits.header,
-		ReadTimeout:       s.limits.read,
-		WriteTimeout:      s.limits.write,
-		IdleTimeout:       s.limits.idle,
+		Handler:           web.InTurn(s),
+		ConnContext:       web.WithConnection,
+		ReadHeaderTimeout: s.limits.Header,
+		ReadTimeout:       s.limits.Read,
+		WriteTimeout:      s.limits.Write,
+		IdleTimeout:       s.limits.Idle,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          newServerLog(s.cfg.Logger),
+		ErrorLog:          web.NewServerLog(s.cfg.Logger),
 		TLSConfig:         s.cfg.TLS,
 		// A connection of HTTP/2 would carry any number of requests past the limit.
 		Protocols: new(http.Protocols),
@@ -32,7 +34,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server.Protocols.SetHTTP1(true)
 	failed := make(chan error, len(lns))
 	for _, ln := range lns {
-		go func() { failed <- serveOn(server, limitListener(ln, s.limits, s.cfg.Logger)) }()
+		go func() { failed <- serveOn(server, web.LimitListener(ln, s.limits, s.cfg.Logger)) }()
 	}
 
 	var err error
@@ -45,7 +47,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	// ctx has ended, and what is left to do must still be done.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancel()
-	s.watch.end() // whoever waits for it is answered with what is known
+	s.watch.End() // whoever waits for it is answered with what is known
 	if shut := server.Shutdown(stop); shut != nil {
 		// Whoever still reads after that is cut off.
 		_ = server.Close()
@@ -58,7 +60,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	// What waits is told to end since s.watch.end; those who read slowly have taken no time of it.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancelLast()
-	return errors.Join(err, s.watch.wait(last))
+	return errors.Join(err, s.watch.Wait(last))
 }
 
 // serveOn answers on one listener until the server ends, or it fails. Whoever takes all

@@ -9,19 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/diagnose"
+	"baton/internal/status/statustest"
 	"baton/internal/testsupport"
 )
 
 func TestServeLetsRequestsFinishAndStopsTheSource(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	asked, ended := make(chan struct{}), make(chan struct{})
-	s := New(Config{Health: standby, NodeID: "db9", Patience: time.Minute, Source: func(ctx context.Context) (Snapshot, error) {
+	s := New(Config{Health: standby, NodeID: "db9", Patience: time.Minute, Source: func(ctx context.Context) (diagnose.Snapshot, error) {
 		close(asked)
 		<-ctx.Done()
 		close(ended)
-		return Snapshot{}, ctx.Err()
+		return diagnose.Snapshot{}, ctx.Err()
 	}})
-	ln, served := listen(t), make(chan error, 1)
+	ln, served := statustest.Listen(t), make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
 
 	answer := make(chan string, 1)
@@ -35,13 +37,13 @@ func TestServeLetsRequestsFinishAndStopsTheSource(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		answer <- string(body)
 	}()
-	within(t, asked, "the source is asked")
+	statustest.Within(t, asked, "the source is asked")
 	stop()
 	began := testsupport.StartStopwatch(t)
-	if text := within(t, answer, "the request under way is answered"); !strings.Contains(text, "db9") {
+	if text := statustest.Within(t, answer, "the request under way is answered"); !strings.Contains(text, "db9") {
 		t.Errorf("the request under way was answered %q", text)
 	}
-	if err := within(t, served, "Serve returns"); err != nil {
+	if err := statustest.Within(t, served, "Serve returns"); err != nil {
 		t.Error(err)
 	}
 	if took := began.Took(); took >= shutdownWithin {
@@ -58,9 +60,9 @@ func TestServeLetsRequestsFinishAndStopsTheSource(t *testing.T) {
 }
 
 func TestServeTellsWhenTheListenerFails(t *testing.T) {
-	ln := listen(t)
+	ln := statustest.Listen(t)
 	_ = ln.Close()
-	err := New(Config{Source: fixed(Snapshot{}), Health: standby}).Serve(t.Context(), ln)
+	err := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby}).Serve(t.Context(), ln)
 	if err == nil || !strings.Contains(err.Error(), ln.Addr().String()) {
 		t.Errorf("got %v, want an error that names %s", err, ln.Addr())
 	}
@@ -70,13 +72,13 @@ func TestServeOutlivesItsSource(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	request, hangUp := context.WithCancel(t.Context())
 	asked, release := make(chan struct{}), make(chan struct{})
-	s := New(Config{Health: standby, Source: func(ctx context.Context) (Snapshot, error) {
+	s := New(Config{Health: standby, Source: func(ctx context.Context) (diagnose.Snapshot, error) {
 		close(asked)
 		<-ctx.Done()
 		<-release
-		return Snapshot{}, ctx.Err()
+		return diagnose.Snapshot{}, ctx.Err()
 	}})
-	ln, served := listen(t), make(chan error, 1)
+	ln, served := statustest.Listen(t), make(chan error, 1)
 	go func() { served <- s.Serve(ctx, ln) }()
 	go func() {
 		<-asked
@@ -97,7 +99,7 @@ func TestServeOutlivesItsSource(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(release)
-	if err := within(t, served, "Serve returns"); err != nil {
+	if err := statustest.Within(t, served, "Serve returns"); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,20 +9,26 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/operate"
-	"baton/internal/text"
-
 	"go.uber.org/zap"
+
+	"baton/internal/operate"
+	"baton/internal/status/api"
+	"baton/internal/status/auth"
+	"baton/internal/status/metrics"
+	"baton/internal/status/page"
+	"baton/internal/status/state"
+	"baton/internal/status/web"
+	"baton/internal/text"
 )
 
 // Config is what a Server is made of.
 type Config struct {
-	Source  Source        // required
-	Health  func() Health // required; must not block
-	Metrics *Metrics      // nil: no /metrics
-	Logger  *zap.Logger   // nil: silence
-	Node    operate.Node  // nil: nothing but the Snapshot is shown
-	Do      operate.Do    // nil: no order is taken
+	Source  state.Source     // required
+	Health  func() Health    // required; must not block
+	Metrics *metrics.Metrics // nil: no /metrics
+	Logger  *zap.Logger      // nil: silence
+	Node    operate.Node     // nil: nothing but the Snapshot is shown
+	Do      operate.Do       // nil: no order is taken
 
 	// TokenFile holds the token for orders; "": none is taken over HTTP.
 	TokenFile string
@@ -50,13 +56,13 @@ const (
 // the server around it.
 type Server struct {
 	cfg     Config
-	watch   *watch
-	page    *page
-	api     *api
-	auth    *auth
+	watch   *state.State
+	page    *page.Pages
+	api     *api.API
+	auth    *auth.Auth
 	mux     *http.ServeMux
 	handler http.Handler
-	limits  limits
+	limits  web.Limits
 }
 
 // New returns a Server for cfg.
@@ -65,31 +71,31 @@ func New(cfg Config) *Server {
 		cfg.Logger = zap.NewNop()
 	}
 	if cfg.Node != nil {
-		cfg.Node = bounded(cfg.Node)
+		cfg.Node = state.Bounded(cfg.Node)
 	}
-	s := &Server{cfg: cfg, auth: newAuth(cfg.TokenFile, cfg.Logger), limits: defaultLimits()}
-	s.watch = newWatch(watchConfig{
-		source: cfg.Source, leading: func() bool { return cfg.Health().Leading }, nodeID: cfg.NodeID, version: cfg.Version, patience: cfg.Patience, log: cfg.Logger,
+	s := &Server{cfg: cfg, auth: auth.New(cfg.TokenFile, cfg.Logger), limits: web.DefaultLimits()}
+	s.watch = state.New(state.Config{
+		Source: cfg.Source, Leading: func() bool { return cfg.Health().Leading }, NodeID: cfg.NodeID, Version: cfg.Version, Patience: cfg.Patience, Log: cfg.Logger,
 	})
 	var do operate.Do
 	if cfg.Do != nil {
-		do = s.watch.supervised(cfg.Do)
+		do = s.watch.Supervised(cfg.Do)
 	}
-	made := newPlaces(cfg.Logger)
-	s.api = newAPI(apiConfig{
-		watch: s.watch, auth: s.auth, node: cfg.Node, do: do, places: made, version: cfg.Version, log: cfg.Logger,
+	made := web.NewPlaces(cfg.Logger)
+	s.api = api.New(api.Config{
+		Watch: s.watch, Auth: s.auth, Node: cfg.Node, Do: do, Places: made, Version: cfg.Version, Log: cfg.Logger,
 	})
-	s.page = newPage(pageConfig{watch: s.watch, auth: s.auth, node: cfg.Node, do: do, places: made, log: cfg.Logger})
+	s.page = page.New(page.Config{Watch: s.watch, Auth: s.auth, Node: cfg.Node, Do: do, Places: made, Log: cfg.Logger})
 
 	slots, scrapes := make(chan struct{}, maxRequests), make(chan struct{}, maxScrapes)
 	mux := http.NewServeMux()
-	s.page.routes(mux, slots)
-	s.api.routes(mux, slots)
+	s.page.Routes(mux, slots)
+	s.api.Routes(mux, slots)
 	mux.HandleFunc("/-/healthy", s.serveHealthy)
 	mux.HandleFunc("/-/ready", s.serveReady)
 	mux.HandleFunc("/-/leader", s.serveLeader)
 	if cfg.Metrics != nil {
-		mux.Handle("/metrics", made.limit(scrapes, cfg.Metrics.handler(cfg.Logger)))
+		mux.Handle("/metrics", made.Limit(scrapes, cfg.Metrics.Handler(cfg.Logger)))
 	}
 	s.mux, s.handler = mux, s.guard(mux)
 	return s
@@ -111,20 +117,20 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", s.page.policy)
+		h.Set("Content-Security-Policy", s.page.Policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if !hostAllowed(r, names) {
-			s.api.refuse(w, r, &refusal{http.StatusMisdirectedRequest, "This listener is on loopback and does not answer as " + text.Clip(r.Host, maxHostShown) +
-				": ask for localhost or 127.0.0.1, or allow the host name by http.hosts."})
+			s.api.Refuse(w, r, web.Refuse(http.StatusMisdirectedRequest, "This listener is on loopback and does not answer as "+text.Clip(r.Host, maxHostShown)+
+				": ask for localhost or 127.0.0.1, or allow the host name by http.hosts."))
 			return
 		}
 		allowed := allowedMethods(mux, r)
 		if len(allowed) == 0 && strings.HasPrefix(r.URL.Path, "/api/") && reads(r) {
-			s.api.refuse(w, r, &refusal{http.StatusNotFound, "There is nothing here: see " + apiRoot + "/openapi.json."})
+			s.api.Refuse(w, r, web.Refuse(http.StatusNotFound, "There is nothing here: see "+api.Root+"/openapi.json."))
 			return
 		}
 		if len(allowed) == 0 {
@@ -136,18 +142,18 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 			if allowed[0] == http.MethodPost {
 				text = "This is an order: use POST."
 			}
-			s.api.refuse(w, r, &refusal{http.StatusMethodNotAllowed, text})
+			s.api.Refuse(w, r, web.Refuse(http.StatusMethodNotAllowed, text))
 			return
 		}
 		if r.Body != nil {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		}
-		who, err := s.auth.identify(r)
+		who, err := s.auth.Identify(r)
 		if err != nil {
-			s.api.refuse(w, r, refused(err))
+			s.api.Refuse(w, r, web.Refused(err))
 			return
 		}
-		mux.ServeHTTP(w, r.WithContext(withCaller(r.Context(), who)))
+		mux.ServeHTTP(w, r.WithContext(auth.WithCaller(r.Context(), who)))
 	})
 }
 

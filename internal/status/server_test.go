@@ -12,14 +12,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/status/metrics"
+	"baton/internal/status/state"
+	"baton/internal/status/statustest"
 )
 
 func standby() Health { return Health{Live: true, Ready: true, Leader: "db1"} }
 
 // apiState decodes what the API answers.
-func apiState(t *testing.T, rec *httptest.ResponseRecorder) Snapshot {
+func apiState(t *testing.T, rec *httptest.ResponseRecorder) diagnose.Snapshot {
 	t.Helper()
-	var s Snapshot
+	var s diagnose.Snapshot
 	if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil {
 		t.Fatalf("API answered %d and no JSON: %v\n%s", rec.Code, err, rec.Body)
 	}
@@ -47,7 +52,7 @@ func TestHealthEndpointsAnswerByRoleAndReason(t *testing.T) {
 		{"/-/leader", standby(), 503, "leader: db1"},
 		{"/-/leader", starting, 503, "leader: unknown"},
 	} {
-		rec := get(New(Config{Source: fixed(Snapshot{}), Health: func() Health { return c.health }}), c.path)
+		rec := statustest.Get(New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: func() Health { return c.health }}), c.path)
 		if rec.Code != c.code || !strings.Contains(rec.Body.String(), c.text) {
 			t.Errorf("%s with %+v: %d %q, want %d with %q", c.path, c.health, rec.Code, rec.Body, c.code, c.text)
 		}
@@ -55,13 +60,13 @@ func TestHealthEndpointsAnswerByRoleAndReason(t *testing.T) {
 }
 
 func TestAPIAnswersTheSnapshot(t *testing.T) {
-	want := sample(time.Date(2026, 7, 22, 14, 0, 0, 0, time.UTC))
-	rec := get(New(Config{Source: fixed(want), Health: standby}), "/api/v1/status")
+	want := statustest.Sample(time.Date(2026, 7, 22, 14, 0, 0, 0, time.UTC))
+	rec := statustest.Get(New(Config{Source: statustest.Fixed(want), Health: standby}), "/api/v1/status")
 	if rec.Code != 200 || rec.Header().Get("Content-Type") != "application/json; charset=utf-8" {
 		t.Fatalf("%d %v", rec.Code, rec.Header())
 	}
 	got := apiState(t, rec)
-	if got.Leader == nil || *got.Leader != *want.Leader || len(got.Jobs) != len(want.Jobs) || got.Jobs[2].LastRun.Error != publicError(want.Jobs[2].LastRun.Error) { // from elsewhere
+	if got.Leader == nil || *got.Leader != *want.Leader || len(got.Jobs) != len(want.Jobs) || got.Jobs[2].LastRun.Error != state.PublicError(want.Jobs[2].LastRun.Error) { // from elsewhere
 		t.Errorf("got %+v", got)
 	}
 	for _, key := range []string{`"node_id"`, `"lease_left_ms": 8120`, `"config_hash"`, `"last_seen_ms_ago"`, `"schedule_words"`,
@@ -73,7 +78,7 @@ func TestAPIAnswersTheSnapshot(t *testing.T) {
 }
 
 func TestAPIListsAreNeverNull(t *testing.T) {
-	body := get(New(Config{Source: fixed(Snapshot{NodeID: "db1"}), Health: standby}), "/api/v1/status").Body.String()
+	body := statustest.Get(New(Config{Source: statustest.Fixed(diagnose.Snapshot{NodeID: "db1"}), Health: standby}), "/api/v1/status").Body.String()
 	for _, want := range []string{`"nodes": []`, `"jobs": []`, `"events": []`, `"leader": null`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)
@@ -82,7 +87,7 @@ func TestAPIListsAreNeverNull(t *testing.T) {
 }
 
 func TestEverythingElseThanReadingIsRefused(t *testing.T) {
-	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Metrics: NewMetrics("v", nil)})
+	h := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Metrics: metrics.New("v", nil)})
 	for _, path := range []string{"/", "/api/v1/status", "/-/healthy", "/-/ready", "/-/leader", "/metrics", "/nothing"} {
 		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW"} {
 			rec := httptest.NewRecorder()
@@ -93,16 +98,16 @@ func TestEverythingElseThanReadingIsRefused(t *testing.T) {
 		}
 	}
 	for path, code := range map[string]int{"/nothing": 404, "/api/v1/": 404, "/index.html": 404, "/metrics": 200} {
-		if rec := get(h, path); rec.Code != code {
+		if rec := statustest.Get(h, path); rec.Code != code {
 			t.Errorf("GET %s: %d, want %d", path, rec.Code, code)
 		}
 	}
 }
 
 func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
-	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Metrics: NewMetrics("v", nil)})
+	h := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Metrics: metrics.New("v", nil)})
 	for _, path := range []string{"/", "/api/v1/status", "/-/leader", "/metrics", "/nothing"} {
-		header := get(h, path).Header()
+		header := statustest.Get(h, path).Header()
 		for name, want := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cache-Control": "no-store",
 		} {
@@ -120,7 +125,7 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 }
 
 func TestForeignHostNamesAreRefusedOnLoopback(t *testing.T) {
-	server := httptest.NewServer(New(Config{Source: fixed(sample(time.Now())), Health: standby, Hosts: []string{"Baton.example.com"}}))
+	server := httptest.NewServer(New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Hosts: []string{"Baton.example.com"}}))
 	defer server.Close()
 	for host, code := range map[string]int{
 		"localhost": 200, "LOCALHOST:9747": 200, "localhost.": 200, "db.localhost:80": 200, "127.0.0.1:9747": 200, "127.0.1.1": 200,
@@ -147,29 +152,29 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unblock := make(chan struct{})
 		var calls atomic.Int32
-		source := func(context.Context) (Snapshot, error) { // ignores its ctx, as a bad driver does
+		source := func(context.Context) (diagnose.Snapshot, error) { // ignores its ctx, as a bad driver does
 			if calls.Add(1) > 1 {
 				<-unblock
 			}
-			return sample(time.Now()), nil
+			return statustest.Sample(time.Now()), nil
 		}
 		h := New(Config{Source: source, Health: standby})
-		if s := apiState(t, get(h, "/api/v1/status")); s.Error != "" || s.Role != RoleStandby {
+		if s := apiState(t, statustest.Get(h, "/api/v1/status")); s.Error != "" || s.Role != diagnose.RoleStandby {
 			t.Fatalf("while all is well: %+v", s)
 		}
 		time.Sleep(4 * time.Second)
 		for range 20 { // far more requests than would be good for a hanging Redis
 			began := time.Now()
-			rec := get(h, "/api/v1/status")
+			rec := statustest.Get(h, "/api/v1/status")
 			if took := time.Since(began); took > 2*time.Second {
 				t.Fatalf("answered after %s", took)
 			}
 			s := apiState(t, rec)
-			if rec.Code != 200 || (s.Leader == nil) == (s.LastLeader == nil) || s.Error == "" || s.Redis.OK || s.Role != RoleConnecting || s.AgeMS < 4000 {
+			if rec.Code != 200 || (s.Leader == nil) == (s.LastLeader == nil) || s.Error == "" || s.Redis.OK || s.Role != diagnose.RoleConnecting || s.AgeMS < 4000 {
 				t.Fatalf("%d %+v", rec.Code, s)
 			}
 		}
-		page := get(h, "/").Body.String()
+		page := statustest.Get(h, "/").Body.String()
 		for _, want := range []string{"Leader not known", "db1 led when last seen, and its lease has run out since", "Redis: Does not answer</b> <span>no answer within 1.5 s", "What you see is 3", `value="0"`} {
 			if !strings.Contains(page, want) {
 				t.Errorf("page lacks %q", want)
@@ -180,13 +185,13 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 		}
 		for _, path := range []string{"/-/healthy", "/-/ready"} {
 			began := time.Now()
-			if rec := get(h, path); rec.Code != 200 || time.Since(began) > 0 {
+			if rec := statustest.Get(h, path); rec.Code != 200 || time.Since(began) > 0 {
 				t.Errorf("%s waits for the source, or fails with it: %d", path, rec.Code)
 			}
 		}
 		close(unblock)
 		synctest.Wait()
-		if s := apiState(t, get(h, "/api/v1/status")); s.Error != "" || s.AgeMS != 0 {
+		if s := apiState(t, statustest.Get(h, "/api/v1/status")); s.Error != "" || s.AgeMS != 0 {
 			t.Errorf("after the source came back: %+v", s)
 		}
 	})
@@ -194,38 +199,38 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 
 func TestSourceThatNeverAnsweredLeavesWhatTheNodeKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := func(ctx context.Context) (Snapshot, error) {
+		source := func(ctx context.Context) (diagnose.Snapshot, error) {
 			<-ctx.Done()
-			return Snapshot{}, ctx.Err()
+			return diagnose.Snapshot{}, ctx.Err()
 		}
 		h := New(Config{Source: source, NodeID: "db7", Version: "1.2.3", Health: func() Health { return Health{Leading: true} }})
-		rec := get(h, "/api/v1/status")
+		rec := statustest.Get(h, "/api/v1/status")
 		s := apiState(t, rec)
-		if rec.Code != 503 || s.NodeID != "db7" || s.Version != "1.2.3" || s.Role != RoleLeading || s.Error == "" {
+		if rec.Code != 503 || s.NodeID != "db7" || s.Version != "1.2.3" || s.Role != diagnose.RoleLeading || s.Error == "" {
 			t.Errorf("%d %+v", rec.Code, s)
 		}
-		rec = get(h, "/")
+		rec = statustest.Get(h, "/")
 		if rec.Code != 200 || !strings.Contains(rec.Body.String(), "Leader not known yet") || strings.Contains(rec.Body.String(), "No job is configured") {
 			t.Errorf("%d\n%s", rec.Code, rec.Body)
 		}
-		time.Sleep(sourceTimeout)
+		time.Sleep(state.SourceTimeout)
 	})
 }
 
 func TestFailingSourceKeepsSharedStateAndShowsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fail error
-		source := func(context.Context) (Snapshot, error) {
+		source := func(context.Context) (diagnose.Snapshot, error) {
 			if fail != nil {
-				return Snapshot{NodeID: "db2", Role: RoleConnecting, Redis: Redis{Host: "redis:6379", Error: "connection refused"}}, fail
+				return diagnose.Snapshot{NodeID: "db2", Role: diagnose.RoleConnecting, Redis: diagnose.Redis{Host: "redis:6379", Error: "connection refused"}}, fail
 			}
-			return sample(time.Now()), nil
+			return statustest.Sample(time.Now()), nil
 		}
 		h := New(Config{Source: source, Health: standby})
-		get(h, "/")
+		statustest.Get(h, "/")
 		fail = errors.New("Redis at redis:6379 refuses connections")
 		time.Sleep(time.Second)
-		s := apiState(t, get(h, "/api/v1/status"))
+		s := apiState(t, statustest.Get(h, "/api/v1/status"))
 		if s.Error != fail.Error() || s.Redis.Error != "connection refused" || s.Redis.OK || s.Leader == nil || len(s.Jobs) != 4 || s.AgeMS != 1000 || s.Version != "0.1.0" {
 			t.Errorf("%+v", s)
 		}
@@ -233,8 +238,8 @@ func TestFailingSourceKeepsSharedStateAndShowsItsOwn(t *testing.T) {
 }
 
 func TestPanicOfASourceIsAnErrorOnThePage(t *testing.T) {
-	h := New(Config{Source: func(context.Context) (Snapshot, error) { panic("nil map") }, Health: standby, NodeID: "db1"})
-	if s := apiState(t, get(h, "/api/v1/status")); !strings.Contains(s.Error, "nil map") {
+	h := New(Config{Source: func(context.Context) (diagnose.Snapshot, error) { panic("nil map") }, Health: standby, NodeID: "db1"})
+	if s := apiState(t, statustest.Get(h, "/api/v1/status")); !strings.Contains(s.Error, "nil map") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -242,12 +247,12 @@ func TestPanicOfASourceIsAnErrorOnThePage(t *testing.T) {
 func TestManyReadersShareOneReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		h := New(Config{Health: standby, Source: func(context.Context) (Snapshot, error) {
+		h := New(Config{Health: standby, Source: func(context.Context) (diagnose.Snapshot, error) {
 			calls++
-			return sample(time.Now()), nil
+			return statustest.Sample(time.Now()), nil
 		}})
 		for range 100 { // 100 requests in a second
-			get(h, "/")
+			statustest.Get(h, "/")
 			time.Sleep(10 * time.Millisecond)
 		}
 		if calls > 2 {
@@ -258,20 +263,20 @@ func TestManyReadersShareOneReading(t *testing.T) {
 
 func TestTooManyRequestsAreTurnedAwayButHealthIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{Health: standby, Source: func(ctx context.Context) (Snapshot, error) {
+		h := New(Config{Health: standby, Source: func(ctx context.Context) (diagnose.Snapshot, error) {
 			<-ctx.Done()
-			return Snapshot{}, ctx.Err()
+			return diagnose.Snapshot{}, ctx.Err()
 		}})
 		codes := make(chan int, maxRequests)
 		for range maxRequests {
-			go func() { codes <- get(h, "/").Code }()
+			go func() { codes <- statustest.Get(h, "/").Code }()
 		}
 		synctest.Wait()
-		rec := get(h, "/")
+		rec := statustest.Get(h, "/")
 		if rec.Code != 503 || rec.Header().Get("Retry-After") == "" {
 			t.Errorf("request %d: %d", maxRequests+1, rec.Code)
 		}
-		if rec := get(h, "/-/healthy"); rec.Code != 200 {
+		if rec := statustest.Get(h, "/-/healthy"); rec.Code != 200 {
 			t.Errorf("health: %d", rec.Code)
 		}
 		for range maxRequests {
@@ -279,12 +284,12 @@ func TestTooManyRequestsAreTurnedAwayButHealthIsNot(t *testing.T) {
 				t.Errorf("a request within the limit: %d", code)
 			}
 		}
-		time.Sleep(sourceTimeout)
+		time.Sleep(state.SourceTimeout)
 	})
 }
 
 func TestHeadHasTheHeadersAndNoBody(t *testing.T) {
-	server := httptest.NewServer(New(Config{Source: fixed(sample(time.Now())), Health: standby}))
+	server := httptest.NewServer(New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby}))
 	defer server.Close()
 	for _, path := range []string{"/", "/api/v1/status", "/-/ready"} {
 		resp, err := http.Head(server.URL + path)

@@ -12,6 +12,10 @@ import (
 	"time"
 
 	sys "golang.org/x/sys/unix"
+
+	"baton/internal/diagnose"
+	"baton/internal/status/state"
+	"baton/internal/status/statustest"
 )
 
 // vanish has a client confirm nothing any more, nor refuse: as if its cable were pulled.
@@ -32,9 +36,9 @@ func vanish(t *testing.T, conn net.Conn) {
 }
 
 func TestWhoVanishesHasNoPlaceForLong(t *testing.T) {
-	_, address := serving(t, Config{Source: func(context.Context) (Snapshot, error) { return sample(time.Now()), nil }},
-		func(s *Server) { s.limits.vanished = time.Second })
-	conns := make([]net.Conn, maxStreams)
+	_, address := serving(t, Config{Source: func(context.Context) (diagnose.Snapshot, error) { return statustest.Sample(time.Now()), nil }},
+		func(s *Server) { s.limits.Vanished = time.Second })
+	conns := make([]net.Conn, state.MaxStreams)
 	for i := range conns {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {

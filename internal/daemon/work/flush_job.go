@@ -13,7 +13,7 @@ import (
 	"baton/internal/job"
 	"baton/internal/job/schedule"
 	"baton/internal/redisledger"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // nothingCame is how long a flush that goes on and on rests if there was work, and then
@@ -24,8 +24,8 @@ const nothingCame = 100 * time.Millisecond
 type flushJob struct {
 	Task
 	term    *elector.Term
-	metrics *status.Metrics
-	told    *status.Election
+	metrics *metrics.Metrics
+	told    *metrics.Election
 	notes   *alert.Notifications
 	ledger  *redisledger.Ledger
 	watch   *Watch

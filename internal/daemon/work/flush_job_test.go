@@ -10,12 +10,12 @@ import (
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/job"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // Whoever meets a newer leader's fence leads no more, whatever its Redis says.
 func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
-	f := &flushJob{Task: Task{Task: tasks.Task{Config: config.Job{Name: "views"}}}, metrics: status.NewMetrics("", []string{"views"})}
+	f := &flushJob{Task: Task{Task: tasks.Task{Config: config.Job{Name: "views"}}}, metrics: metrics.New("", []string{"views"})}
 	fenced := &flush.FencedError{Job: "views", Epoch: 8, Owner: "another"}
 	if err := f.judge(fenced); !errors.Is(err, job.ErrNotLeader) || !errors.Is(err, flush.ErrFenced) {
 		t.Errorf("fenced off: %v; want job.ErrNotLeader, which ends the term", err)

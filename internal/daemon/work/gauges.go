@@ -6,7 +6,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/redisledger"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // GaugeEvery is how often the leader counts what waits for jobs that do not run.
@@ -16,7 +16,7 @@ const GaugeEvery = 5 * time.Second
 type gauges struct {
 	ledger  *redisledger.Ledger
 	runner  *job.Runner
-	metrics *status.Metrics
+	metrics *metrics.Metrics
 	owner   string // of the term
 	jobs    []boundTask
 	sampler *sampler

@@ -5,12 +5,12 @@ import (
 
 	"baton/internal/alert"
 	"baton/internal/flush"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // Reports are where flushes report what they do.
 type Reports struct {
-	Metrics *status.Metrics
+	Metrics *metrics.Metrics
 	Notes   *alert.Notifications // nil: nobody is notified
 	Log     *zap.Logger
 }

@@ -11,14 +11,14 @@ import (
 	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
 	"baton/internal/job"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // RunnerOptions are what the runner of a lock's jobs works with.
 type RunnerOptions struct {
 	Drain   time.Duration
 	Logger  *zap.Logger // names the node itself
-	Metrics *status.Metrics
+	Metrics *metrics.Metrics
 	Notes   *alert.Notifications
 	Clock   *Clock
 	Outage  *outage.Outage       // of the Redis that has the ledger; nil: there is none

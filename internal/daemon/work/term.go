@@ -19,7 +19,7 @@ import (
 	"baton/internal/job"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 // Lock is what the terms of a node under one lock have in common.
@@ -30,8 +30,8 @@ type Lock struct {
 	Ledger  *redisledger.Ledger
 	Stages  *staging.Stages // of the node's own lock: where it is noted who stages where
 	Data    *redisconn.Store
-	Metrics *status.Metrics
-	Told    *status.Election
+	Metrics *metrics.Metrics
+	Told    *metrics.Election
 	Notes   *alert.Notifications
 	Letters *LettersBook
 	Watch   *Watch

@@ -12,7 +12,7 @@ import (
 	"baton/internal/job/schedule"
 	"baton/internal/operate/direct"
 	"baton/internal/redisledger"
-	"baton/internal/status"
+	"baton/internal/status/metrics"
 )
 
 const (
@@ -44,7 +44,7 @@ func NewWatch() *Watch {
 }
 
 // TellLateAfter tells from when on each job is late.
-func TellLateAfter(m *status.Metrics, c config.Config) {
+func TellLateAfter(m *metrics.Metrics, c config.Config) {
 	for _, j := range c.Jobs {
 		m.JobLateAfter(j.Name, j.LateAfter)
 	}
@@ -106,7 +106,7 @@ func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.T
 }
 
 // tell tells how a job stands while owner leads.
-func (w *Watch) tell(m *status.Metrics, t Task, owner string) {
+func (w *Watch) tell(m *metrics.Metrics, t Task, owner string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st, known := w.states[t.Config.Name]
@@ -133,7 +133,7 @@ func (w *Watch) stands(t Task, st redisledger.JobState, owner string) diagnose.J
 
 // LookAt tells how jobs stand that this node does not run while owner leads: who runs them may die with
 // what it knows. It reports whether it has seen them.
-func (w *Watch) LookAt(ctx context.Context, ledger *redisledger.Ledger, jobs []Task, m *status.Metrics, owner string) bool {
+func (w *Watch) LookAt(ctx context.Context, ledger *redisledger.Ledger, jobs []Task, m *metrics.Metrics, owner string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookAtJobsWithin)
 	defer cancel()
 	if w.recall(ctx, ledger, tasks.Names(jobs)) != nil {

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+)
+
+// endpoints are the API's. What stands here is what its description says.
+func endpoints() []endpoint {
+	count := func(summary string) parameter { return parameter{"n", "integer", summary} }
+	letters := []parameter{
+		{"job", "string", "Only those of this job."},
+		{"database", "string", "Only those in this database, by its name in the configuration."},
+		{"within", "string", "Only those put aside within this time, such as 1h."},
+		{"older_than", "string", "Only those put aside longer ago than that."},
+		{"text", "string", "Only those with this text in the record, which is JSON, or in the reason."},
+	}
+	return append([]endpoint{
+		{"GET", "/status", "The state of the election and its jobs, as this node knows it. 503 if nothing is known yet.", nil, nil, statusReply{}, false, (*API).askStatus},
+		{"GET", "/leader", "Who leads.", nil, nil, leaderReply{}, false, (*API).askLeader},
+		{"GET", "/nodes", "The nodes of the election.", nil, nil, nodesReply{}, false, (*API).askNodes},
+		{"GET", "/jobs", "The jobs and how they stand.", nil, nil, jobsReply{}, false, (*API).askJobs},
+		{"GET", "/jobs/{job}", "One job.", nil, nil, diagnose.Job{}, false, (*API).askJob},
+		{"GET", "/jobs/{job}/history", "Its finished runs and missed slots, the newest first.",
+			[]parameter{count("How many entries, up to 1000; 20 if it is left out."), {"before", "string", "Entries older than that one, by its id."}}, nil, historyReply{}, false, (*API).askHistory},
+		{"GET", "/jobs/{job}/next", "Its coming slots.",
+			[]parameter{count("How many slots, up to 1000; 10 if it is left out."), {"from", "string", "Slots after this time, RFC 3339; now if it is left out."}}, nil, operate.Coming{}, false, (*API).askNext},
+		{"GET", "/jobs/{job}/runs/{run}", "How a run stands.", nil, nil, operate.JobRun{}, false, (*API).askRun},
+		{"GET", "/jobs/{job}/runs/{run}/output", "What a run of a command has printed, as far as it is kept.",
+			[]parameter{{"from", "integer", "Begin at this byte of all that it has printed."}}, nil, outputReply{}, true, (*API).askOutput},
+		{"GET", "/events", "The history of the election, the newest first.", []parameter{count("How many, up to 1000; 50 if it is left out.")}, nil, eventsReply{}, false, (*API).askEvents},
+		{"GET", "/samples", "How far the flushes were behind, a sample each 15 seconds, for an hour.",
+			[]parameter{{"since", "string", "Samples later than this time, RFC 3339."}}, nil, samplesReply{}, false, (*API).askSamples},
+		{"GET", "/explain/{node}", "Why a node leads, or does not.", nil, nil, operate.Explanation{}, false, (*API).askExplain},
+		{"GET", "/dead-letters", "Records that did not fit their table, the newest first.",
+			append([]parameter{count("How many, up to 1000; 50 if it is left out."), {"whole", "boolean", "Do not cut long records."}}, letters...), nil, lettersReply{}, true, (*API).askLetters},
+		{"GET", "/dead-letters/keys", "Which dead letters there are, at most 5000.", letters, nil, keysReply{}, true, (*API).askKeys},
+		{"GET", "/dead-letters/reasons", "How many dead letters there are, by job and reason.", letters, nil, reasonsReply{}, true, (*API).askReasons},
+		{"GET", "/dead-letters/{id}", "One dead letter, by its id or the beginning of it; its record is whole.",
+			[]parameter{{"database", "string", "Only in this database, by its name in the configuration."}}, nil, operate.Letter{}, true, (*API).askLetter},
+		{"GET", "/openapi.json", "This description.", nil, nil, map[string]any{}, false, (*API).askOpenAPI},
+	}, orderEndpoints()...)
+}
+
+// orderEndpoints are those that change something.
+func orderEndpoints() []endpoint {
+	order := func(path, summary string, body any, ask askFunc) endpoint {
+		return endpoint{"POST", path, summary, nil, body, operate.Outcome{}, true, ask}
+	}
+	return []endpoint{
+		order("/stepdown", "Have the leader hand over, in order, and wait for the next term.", stepDownBody{}, give(giveStepDown)),
+		order("/pause", "Have nobody lead until resume, and wait until nobody does.", waitBody{}, give(givePause)),
+		order("/resume", "End a pause, and wait until somebody leads.", waitBody{}, give(giveResume)),
+		order("/jobs/pause", "Have nobody run any job.", pauseJobBody{}, give(givePauseJob)),
+		order("/jobs/resume", "End the pause of all jobs.", reloadBody{}, give(giveResumeJob)),
+		order("/jobs/{job}/run", "Have the leader run a job now.", runBody{}, give(giveRun)),
+		order("/jobs/{job}/cancel", "Have the leader end what runs of a job.", cancelBody{}, give(giveCancel)),
+		order("/jobs/{job}/pause", "Have nobody run a job.", pauseJobBody{}, give(givePauseJob)),
+		order("/jobs/{job}/resume", "End the pause of a job.", reloadBody{}, give(giveResumeJob)),
+		order("/dead-letters/replay", "Write dead letters after all, each once.", replayAllBody{}, give(giveReplayAll)),
+		order("/dead-letters/drop", "Remove dead letters for good.", dropAllBody{}, give(giveDropAll)),
+		order("/dead-letters/{id}/replay", "Write a dead letter after all, once.", replayBody{}, give(giveReplay)),
+		order("/dead-letters/{id}/drop", "Remove a dead letter for good.", dropBody{}, give(giveDrop)),
+		order("/reload", "Have this node read its configuration again.", reloadBody{}, give(giveReload)),
+	}
+}

@@ -1,0 +1,244 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"baton/internal/operate"
+	"baton/internal/status/auth"
+	"baton/internal/status/web"
+)
+
+// What the API is told of orders. All of it may be left out but what is said.
+type (
+	// signature is in every order.
+	signature struct {
+		// By is what whoever orders goes by, for the history. It proves nothing.
+		By     string `json:"by,omitzero"`
+		Reason string `json:"reason,omitzero"`
+	}
+	stepDownBody struct {
+		signature
+		// To is the node to hand over to; left out: whichever is ready first.
+		To string `json:"to,omitzero"`
+		// Lock is the key of another election than the node's own.
+		Lock string `json:"lock,omitzero"`
+		// Wait is how long to wait for the next term, such as 30s; 0s: not.
+		Wait string `json:"wait,omitzero"`
+	}
+	waitBody struct {
+		signature
+		Wait string `json:"wait,omitzero"`
+	}
+	runBody struct {
+		signature
+		// Force runs it whatever else of the job runs.
+		Force bool `json:"force,omitzero"`
+	}
+	cancelBody struct {
+		signature
+		// RunID is the one run to end; left out: all.
+		RunID string `json:"run_id,omitzero"`
+	}
+	pauseJobBody struct {
+		signature
+		// Until is when the pause ends by itself, For after how long; one of them, or neither.
+		Until time.Time `json:"until,omitzero"`
+		For   string    `json:"for,omitzero"`
+	}
+	replayBody struct {
+		signature
+		// Database is where the letter is, if its id is not enough.
+		Database string `json:"database,omitzero"`
+		// Overwrite writes over a row of the same key that may be newer.
+		Overwrite bool `json:"overwrite,omitzero"`
+		// Set gives inputs of the record anew; null is NULL.
+		Set map[string]*string `json:"set,omitempty"`
+	}
+	dropBody struct {
+		signature
+		Database string `json:"database,omitzero"`
+	}
+	replayAllBody struct {
+		signature
+		Letters   []operate.LetterKey `json:"letters"`
+		Overwrite bool                `json:"overwrite,omitzero"`
+		Set       map[string]*string  `json:"set,omitempty"`
+	}
+	dropAllBody struct {
+		signature
+		Letters []operate.LetterKey `json:"letters"`
+	}
+	reloadBody struct{ signature }
+)
+
+// mostAtOnce is how many dead letters one order names.
+const mostAtOnce = 500
+
+// decode reads the body of an order.
+func decode[T any](r *http.Request) (body T, err error) {
+	if r.Body == nil || r.ContentLength == 0 {
+		return body, nil
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return body, web.Refuse(http.StatusUnsupportedMediaType, "want a body of Content-Type: application/json, or none")
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return body, web.Refuse(http.StatusUnsupportedMediaType, "want a body without Content-Encoding")
+	}
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err = d.Decode(&body)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			return body, badRequest("want one JSON object, and nothing after it")
+		}
+		return body, nil
+	}
+	var large *http.MaxBytesError
+	var kindOf *json.UnmarshalTypeError
+	var network net.Error
+	switch {
+	case errors.Is(err, io.EOF): // it was empty after all
+		return body, nil
+	case errors.As(err, &large):
+		return body, web.Refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", large.Limit))
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF) && r.ContentLength < 0:
+		return body, badRequest("the body did not come whole, or not in time")
+	case errors.As(err, &kindOf):
+		return body, badRequest("%s: want %s, not a JSON %s", cmp.Or(kindOf.Field, "the body"), kindOf.Type, kindOf.Value)
+	}
+	return body, badRequest("the body is no JSON object as wanted: %s", legible(strings.TrimPrefix(err.Error(), "json: "), 200))
+}
+
+func (s signature) sign() signature { return s }
+
+// signed is a body with a signature.
+type signed interface{ sign() signature }
+
+// give makes an endpoint's function of one that makes an order of a body.
+func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) askFunc {
+	return func(a *API, r *http.Request) (any, error) {
+		body, err := decode[T](r)
+		if err != nil {
+			return nil, err
+		}
+		o, err := order(r, body)
+		if err != nil {
+			return nil, err
+		}
+		via := "the API"
+		if auth.OverSocket(r) {
+			via = "the admin socket"
+		}
+		by := body.sign()
+		o.By, o.Reason = signedBy(by.By, by.Reason, via)
+		return a.give(r, o)
+	}
+}
+
+func giveStepDown(_ *http.Request, b stepDownBody) (operate.Order, error) {
+	wait, err := waiting(b.Wait)
+	return operate.Order{Kind: operate.KindStepDown, To: b.To, Lock: b.Lock, Wait: wait}, err
+}
+
+func givePause(_ *http.Request, b waitBody) (operate.Order, error) {
+	wait, err := waiting(b.Wait)
+	return operate.Order{Kind: operate.KindPause, Wait: wait}, err
+}
+
+func giveResume(_ *http.Request, b waitBody) (operate.Order, error) {
+	wait, err := waiting(b.Wait)
+	return operate.Order{Kind: operate.KindResume, Wait: wait}, err
+}
+
+func giveRun(r *http.Request, b runBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindRun, Job: r.PathValue("job"), Force: b.Force}, nil
+}
+
+func giveCancel(r *http.Request, b cancelBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindCancel, Job: r.PathValue("job"), RunID: b.RunID}, nil
+}
+
+func givePauseJob(r *http.Request, b pauseJobBody) (operate.Order, error) {
+	o := operate.Order{Kind: operate.KindPauseJob, Job: r.PathValue("job"), Until: b.Until}
+	now := time.Now()
+	if b.For != "" {
+		d, err := time.ParseDuration(b.For)
+		if err != nil || d <= 0 || d > 10*365*24*time.Hour {
+			return o, badRequest("for: %q: want a duration such as 2h", b.For)
+		}
+		if !b.Until.IsZero() {
+			return o, badRequest("say until or for, not both")
+		}
+		o.Until = now.Add(d)
+	}
+	if !o.Until.IsZero() && (!o.Until.After(now) || o.Until.Year() > 9000) {
+		return o, web.Refuse(http.StatusUnprocessableEntity, fmt.Sprintf("until: %s is not to come: it is %s", o.Until.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	}
+	return o, nil
+}
+
+func giveResumeJob(r *http.Request, _ reloadBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindResumeJob, Job: r.PathValue("job")}, nil
+}
+
+func giveReplay(r *http.Request, b replayBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindReplay, Letter: r.PathValue("id"), Database: b.Database, Overwrite: b.Overwrite, Set: b.Set}, nil
+}
+
+func giveDrop(r *http.Request, b dropBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindDrop, Letter: r.PathValue("id"), Database: b.Database}, nil
+}
+
+func giveReplayAll(_ *http.Request, b replayAllBody) (operate.Order, error) {
+	if len(b.Set) > 0 && len(b.Letters) > 1 {
+		return operate.Order{}, badRequest("set mends one record: name one dead letter")
+	}
+	return operate.Order{Kind: operate.KindReplay, Letters: b.Letters, Overwrite: b.Overwrite, Set: b.Set}, someLetters(b.Letters)
+}
+
+func giveDropAll(_ *http.Request, b dropAllBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindDrop, Letters: b.Letters}, someLetters(b.Letters)
+}
+
+func giveReload(*http.Request, reloadBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindReload}, nil
+}
+
+func someLetters(keys []operate.LetterKey) error {
+	if len(keys) == 0 || len(keys) > mostAtOnce {
+		return badRequest("letters: there are %d: want 1 to %d", len(keys), mostAtOnce)
+	}
+	for i, k := range keys {
+		if k.ID == "" || k.Database == "" {
+			return badRequest("letters[%d]: want id, job and database, as /api/v1/dead-letters has them", i)
+		}
+	}
+	return nil
+}
+
+// waiting reads how long to wait; what is not said is 0, and not to wait is less.
+func waiting(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	const most = 90 * time.Second
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil || d < 0 || d > most:
+		return 0, badRequest("wait: %q: want a duration of at most %s, such as 30s; 0s does not wait", text, most)
+	case d == 0:
+		return -1, nil
+	}
+	return d, nil
+}

@@ -1,0 +1,188 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// SessionFor is how long somebody stays signed in, sessionIdle how long without asking
+	// for anything.
+	SessionFor  = 12 * time.Hour
+	SessionIdle = time.Hour
+	// MaxSessions are as many browsers; the one that was silent longest makes room.
+	MaxSessions = 64
+	// csrfField and csrfHeader carry what shows that an order comes from the page.
+	csrfField  = "csrf"
+	csrfHeader = "X-Baton-Csrf"
+)
+
+// session is a browser that has signed in.
+type session struct {
+	began, seen time.Time
+	csrf        string
+}
+
+// SignedInNow is how many browsers are signed in.
+func (a *Auth) SignedInNow() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.sessions)
+}
+
+// SignedIn reports whether a request comes from a browser that has signed in.
+func (a *Auth) SignedIn(r *http.Request) bool { return CallerOf(r.Context()).How == bySession }
+
+// Csrf is what every form of a session carries in [csrfField]; "" if nobody has signed in.
+func (a *Auth) Csrf(r *http.Request) string {
+	if s := CallerOf(r.Context()).session; s != nil {
+		return s.csrf
+	}
+	return ""
+}
+
+// Enabled reports whether one can sign in on the connection of r.
+func (a *Auth) Enabled(r *http.Request) bool { return a.file != "" && mayCarry(r) && !OverSocket(r) }
+
+// SignIn begins a session if the token is right, and sets its cookie. An error is a
+// [refusal]; then nothing was written.
+func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
+	switch {
+	case a.file == "":
+		return errNoToken
+	case !mayCarry(r):
+		return errInsecure
+	case !sameOrigin(r):
+		return errForgery
+	}
+	if err := a.check(r, strings.TrimSpace(token)); err != nil {
+		return err
+	}
+	id, now := rand.Text(), time.Now()
+	s := &session{began: now, seen: now, csrf: rand.Text()}
+	a.mu.Lock()
+	a.makeRoom(now)
+	a.sessions[sha256.Sum256([]byte(id))] = s
+	a.mu.Unlock()
+	http.SetCookie(w, a.cookie(r, id, int(SessionFor.Seconds())))
+	return nil
+}
+
+// SignOut ends the session of a request, if it has one.
+func (a *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	for _, c := range r.CookiesNamed(cookieName(r)) {
+		delete(a.sessions, sha256.Sum256([]byte(c.Value)))
+	}
+	a.mu.Unlock()
+	http.SetCookie(w, a.cookie(r, "", -1))
+}
+
+// cookie holds a session's id. Scripts cannot read it, and no other site's page sends it.
+func (a *Auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
+	return &http.Cookie{ //nolint:gosec // Secure wherever there is TLS; without it the token is taken over loopback alone
+		Name: cookieName(r), Value: id, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// cookieName has the port, which cookies do not tell apart: nodes of one host would take
+// one another's. A browser takes a name of __Host- from nobody but the host, over TLS.
+func cookieName(r *http.Request) string {
+	name := "baton"
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		name = fmt.Sprintf("baton-%d", local.Port)
+	}
+	if r.TLS != nil {
+		name = "__Host-" + name
+	}
+	return name
+}
+
+// session is that of a request; nil if it has none that is good.
+func (a *Auth) session(r *http.Request) *session {
+	if a.file == "" || !mayCarry(r) {
+		return nil
+	}
+	// Another server of this host may have set one of that name: it must not hide ours.
+	cookies := r.CookiesNamed(cookieName(r))
+	if len(cookies) == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refresh()
+	now := time.Now()
+	for _, c := range cookies {
+		id := sha256.Sum256([]byte(c.Value))
+		switch s := a.sessions[id]; {
+		case s == nil:
+		case s.over(now):
+			delete(a.sessions, id)
+		default:
+			s.seen = now
+			return s
+		}
+	}
+	return nil
+}
+
+func (s *session) over(now time.Time) bool {
+	return now.Sub(s.began) > SessionFor || now.Sub(s.seen) > SessionIdle
+}
+
+// makeRoom ends sessions that are over, and if need be the one that was silent longest.
+// The caller holds a.mu.
+func (a *Auth) makeRoom(now time.Time) {
+	var oldest [sha256.Size]byte
+	var since time.Time
+	for id, s := range a.sessions {
+		if s.over(now) {
+			delete(a.sessions, id)
+		} else if since.IsZero() || s.seen.Before(since) {
+			oldest, since = id, s.seen
+		}
+	}
+	if len(a.sessions) >= MaxSessions {
+		delete(a.sessions, oldest)
+	}
+}
+
+// notForged says why an order that a browser sends may be somebody else's will.
+func (a *Auth) notForged(r *http.Request, s *session) error {
+	sent := r.Header.Get(csrfHeader)
+	if sent == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		sent = r.PostFormValue(csrfField)
+	}
+	if !sameOrigin(r) || subtle.ConstantTimeCompare([]byte(sent), []byte(s.csrf)) != 1 {
+		return errForgery
+	}
+	return nil
+}
+
+// sameOrigin reports whether a browser says that a request comes from a page of ours.
+func sameOrigin(r *http.Request) bool {
+	said := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
+	return said && !crossOrigin(r)
+}
+
+// crossOrigin reports whether a browser says that a request comes from elsewhere. What
+// says nothing is no browser.
+func crossOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site != "same-origin" // a page without a referrer has the origin "null"
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(u.Host, r.Host) || u.Host == ""
+}

@@ -1,0 +1,164 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Election are the metrics of one election that the node takes part in.
+type Election struct {
+	metrics *Metrics
+	lock    string
+	lease   lease
+	gauges  []prometheus.Collector // that ask for what they tell
+}
+
+// Election returns the metrics of the election of a lock, which are there from then on.
+func (m *Metrics) Election(lock string) *Election {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.elections[lock]; ok {
+		return e
+	}
+	e := &Election{metrics: m, lock: lock}
+	m.elections[lock] = e
+	m.leader.WithLabelValues(lock)
+	m.epoch.WithLabelValues(lock)
+	m.renewTook.WithLabelValues(lock)
+	for _, reason := range transitionReasons() {
+		m.transitions.add(0, lock, reason)
+	}
+	for _, outcome := range renewOutcomes() {
+		m.renewals.add(0, lock, outcome)
+	}
+	for _, state := range nodeStates() {
+		m.nodes.WithLabelValues(lock, state)
+	}
+	m.drifted.WithLabelValues(lock)
+	m.paused.WithLabelValues(lock)
+	m.clockOffset.WithLabelValues(lock)
+	m.redisUp.WithLabelValues(lock).Set(1) // until it is known to be away
+	e.gauges = []prometheus.Collector{
+		e.ask("lease_remaining_seconds", "Time until this node must have stopped leading if no renewal succeeds; 0 on a standby.", e.lease.remaining),
+		e.ask("lease_remaining_low_seconds", "Lowest lease_remaining_seconds of the last 5 to 10 minutes of this term; 0 on a standby.", e.lease.low),
+	}
+	m.registry.MustRegister(e.gauges...)
+	return e
+}
+
+func (e *Election) ask(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "baton", Name: name, Help: help, ConstLabels: prometheus.Labels{"lock": e.lock},
+	}, value)
+}
+
+// Forget takes the election's metrics away: the node takes part in it no more.
+func (e *Election) Forget() {
+	m := e.metrics
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.elections, e.lock)
+	of := prometheus.Labels{"lock": e.lock}
+	for _, vec := range []*prometheus.GaugeVec{m.leader, m.epoch, m.redisUp, m.nodes, m.drifted, m.paused, m.clockOffset} {
+		vec.DeletePartialMatch(of)
+	}
+	m.renewTook.DeletePartialMatch(of)
+	m.transitions.forget(e.lock)
+	m.renewals.forget(e.lock)
+	for _, g := range e.gauges {
+		m.registry.Unregister(g)
+	}
+}
+
+// Won tells that this node leads, under epoch.
+func (e *Election) Won(epoch int64) {
+	e.metrics.leader.WithLabelValues(e.lock).Set(1)
+	e.Epoch(epoch)
+	e.Transition("won")
+}
+
+// Ended tells that this node's term ended: lost, expired, stepped_down or released.
+// What is known of its jobs stays: nobody else may be there to tell it. They only run next
+// elsewhere.
+func (e *Election) Ended(reason string, jobs ...string) {
+	e.metrics.leader.WithLabelValues(e.lock).Set(0)
+	e.lease.watch(nil)
+	e.Transition(reason)
+	for _, job := range jobs {
+		e.metrics.JobNext(job, time.Time{})
+	}
+}
+
+// Transition counts a change that neither begins nor ends a term, such as quarantined.
+func (e *Election) Transition(reason string) {
+	e.metrics.transitions.add(1, e.lock, reason)
+}
+
+// Epoch tells the epoch that this node knows, after it was raised or as a standby.
+func (e *Election) Epoch(epoch int64) {
+	e.metrics.epoch.WithLabelValues(e.lock).Set(float64(epoch))
+}
+
+// Lease tells how to ask for the time left to the hard stop, from the beginning of
+// a term; left must not block. Ended forgets it.
+func (e *Election) Lease(left func() time.Duration) { e.lease.watch(left) }
+
+// Renewal tells of one attempt to renew: renewed, lost, refused or unknown. Called
+// before the lease is extended, it also sees how close it was.
+func (e *Election) Renewal(outcome string, took time.Duration) {
+	e.lease.sample()
+	e.metrics.renewTook.WithLabelValues(e.lock).Observe(took.Seconds())
+	e.metrics.renewals.add(1, e.lock, outcome)
+}
+
+// lowWindow is the length of the two windows over which a lease's low water is kept.
+const lowWindow = 5 * time.Minute
+
+// lease remembers how close a term came to its end. A minimum since the beginning
+// of the term would show one old hiccup for ever; a minimum between two scrapes
+// would be taken away from one scraper by another. So there are two windows, and
+// the older one is dropped when the newer one is full.
+type lease struct {
+	mu       sync.Mutex
+	left     func() time.Duration // nil: this node does not lead
+	turned   time.Time
+	now, old time.Duration // the minima of the windows
+}
+
+// watch begins a term, or with nil ends one.
+func (l *lease) watch(left func() time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left, l.turned = left, time.Now()
+	if left != nil {
+		l.now = max(left(), 0)
+		l.old = l.now
+	}
+}
+
+func (l *lease) remaining() float64 {
+	left, _ := l.sample()
+	return left.Seconds()
+}
+
+func (l *lease) low() float64 {
+	_, low := l.sample()
+	return low.Seconds()
+}
+
+// sample returns what is left and the lowest of it.
+func (l *lease) sample() (left, low time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == nil {
+		return 0, 0
+	}
+	left = max(l.left(), 0)
+	if time.Since(l.turned) >= lowWindow {
+		l.old, l.now, l.turned = l.now, left, time.Now()
+	}
+	l.now = min(l.now, left)
+	return left, min(l.now, l.old)
+}

@@ -1,0 +1,293 @@
+// Package metrics is the node's metrics, from memory alone: they never wait for a server.
+package metrics
+
+import (
+	"math"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+)
+
+// Metrics are the node's metrics, on a registry of their own. Every series that
+// the configuration can lead to is there from the start, at zero, so that rates
+// and alerts see the first event. docs/reference/metrics.md lists them.
+//
+// What is of one election is told through [Metrics.Election]. The methods take plain values and never block; all may be called at any time.
+type Metrics struct {
+	registry *prometheus.Registry
+	scraped  atomic.Int64 // when they were last asked for, in Unix nanoseconds
+
+	leader      *prometheus.GaugeVec
+	epoch       *prometheus.GaugeVec
+	transitions *counterVec
+	renewTook   *prometheus.HistogramVec
+	renewals    *counterVec
+	reloaded    prometheus.Gauge
+
+	redisUp     *prometheus.GaugeVec
+	nodes       *prometheus.GaugeVec
+	drifted     *prometheus.GaugeVec
+	paused      *prometheus.GaugeVec
+	clockOffset *prometheus.GaugeVec
+
+	jobRuns        *counterVec
+	jobMissed      *counterVec
+	jobTook        *prometheus.HistogramVec
+	jobDelay       *prometheus.HistogramVec
+	jobNext        *prometheus.GaugeVec
+	jobLastSuccess *prometheus.GaugeVec
+	jobFailures    *prometheus.GaugeVec
+	jobPaused      *prometheus.GaugeVec
+	jobOverdue     *prometheus.GaugeVec
+	jobLate        *prometheus.GaugeVec
+	jobLateAfter   *prometheus.GaugeVec
+	jobAge         *prometheus.GaugeVec
+
+	flushRows    *counterVec
+	flushTook    *prometheus.HistogramVec
+	flushLag     *prometheus.GaugeVec
+	flushBacklog *prometheus.GaugeVec
+	flushFenced  *counterVec
+	deadLetters  *prometheus.GaugeVec
+
+	notified *counterVec
+
+	mu        sync.Mutex
+	jobs      map[string]bool
+	flushes   map[string]bool // those of the jobs that are one
+	known     map[string]*knownJob
+	elections map[string]*Election
+}
+
+// The label values that are registered at zero. Another value that is reported
+// shows up from then on.
+func transitionReasons() []string {
+	return []string{"won", "lost", "expired", "stepped_down", "released", "quarantined"}
+}
+func renewOutcomes() []string { return []string{"renewed", "lost", "refused", "unknown"} }
+func jobTriggers() []string   { return []string{"schedule", "catch_up", "retry", "manual"} }
+func jobResults() []string    { return []string{"succeeded", "failed", "timed_out", "cancelled", "lost"} }
+func missedReasons() []string {
+	return []string{"overlap", "no_leader", "late", "ledger", "paused", "concurrency", "unknown"}
+}
+func flushOutcomes() []string { return []string{"written", "dead"} }
+func nodeStates() []string    { return []string{"live", "gone"} }
+func notifyOutcomes() []string {
+	return []string{"delivered", "refused", "given_up", "dropped"}
+}
+
+// Bounds in seconds: from what a healthy network takes to what ends a term, and
+// from a flush of nothing to a nightly report.
+func quickBuckets() []float64 {
+	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+}
+func runBuckets() []float64 {
+	return []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
+}
+
+// coarseFrom is from how many jobs on their histograms have few buckets: each bucket of each
+// job is a series on every node, and a server of metrics pays for each of them.
+const coarseFrom = 500
+
+// few leaves every fifth bound, if there are many jobs.
+func few(bounds []float64, jobs int) []float64 {
+	if jobs < coarseFrom {
+		return bounds
+	}
+	var kept []float64
+	for i := 4; i < len(bounds); i += 5 {
+		kept = append(kept, bounds[i])
+	}
+	return kept
+}
+
+// NewMetrics returns the metrics of a node of that version with those jobs; AddFlushes
+// tells which of them are flushes.
+func New(version string, jobs []string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{}, known: map[string]*knownJob{}, elections: map[string]*Election{}}
+	m.registerElection(version)
+	m.registerSurroundings()
+	m.registerJobs(len(jobs))
+	m.registerFlush(len(jobs))
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.AddJobs(jobs...)
+	return m
+}
+
+func (m *Metrics) registerElection(version string) {
+	m.leader = m.gauges("leader", "1 while this node leads, else 0.", "lock")
+	m.epoch = m.gauges("epoch", "Epoch (fencing token) of the term that this node knows; 0: of none.", "lock")
+	m.transitions = m.counters("leader_transitions_total", "Changes of leadership on this node, by reason.", "lock", "reason")
+	m.renewTook = m.histograms("renew_seconds", "Time that renewals of the lease took.", quickBuckets(), "lock")
+	m.renewals = m.counters("renew_outcomes_total", "Renewals of the lease, by outcome.", "lock", "outcome")
+	m.reloaded = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "baton", Name: "config_last_reload_successful",
+		Help: "1 if the configuration was last read without a mistake, else 0: an older one is in force."})
+	m.registry.MustRegister(m.reloaded)
+	m.reloaded.Set(1)
+	m.gauges("build_info", "1; the labels say what runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
+}
+
+// registerSurroundings registers what every node sees around it, whoever leads.
+func (m *Metrics) registerSurroundings() {
+	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
+	m.nodes = m.gauges("nodes", "Nodes of the election: live, or gone without having shut down.", "lock", "state")
+	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration is not the leader's.", "lock")
+	m.paused = m.gauges("election_paused", "1 while an operator has nobody lead, else 0.", "lock")
+	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's; half a round trip is uncertain.", "lock")
+}
+
+func (m *Metrics) registerJobs(jobs int) {
+	m.jobRuns = m.counters("job_runs_total", "Finished runs, by trigger and result.", "job", "trigger", "result")
+	m.jobMissed = m.counters("job_missed_total", "Slots that were not run, by reason.", "job", "reason")
+	m.jobTook = m.histograms("job_duration_seconds", "Time that runs took.", few(runBuckets(), jobs), "job")
+	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", few(quickBuckets(), jobs), "job")
+	m.jobNext = m.gauges("job_next_run_timestamp_seconds", "When the job runs next, as Unix time; 0: not on this node.", "job")
+	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds", "When the job last succeeded, as Unix time; 0: not known to this node.", "job")
+	m.jobFailures = m.gauges("job_consecutive_failures", "Runs that failed since the last success.", "job")
+	m.jobPaused = m.gauges("job_paused", "1 while the job is paused, else 0.", "job")
+	m.jobOverdue = m.gauges("job_overdue_seconds", "How long ago a run was due with no success since; 0 if there is one.", "job")
+	m.jobLate = m.gauges("job_late", "1 while the job is late, as page and notifications say: overdue for longer than its late_after; a flush without one for a minute.", "job")
+	m.jobAge = m.gauges("job_known_age_seconds", "How old what this node knows of the job is: its failures, pause, overdue, lag and backlog; +Inf: it knows nothing yet.", "job")
+	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after, from which on it is called late; 0: not set.", "job")
+}
+
+func (m *Metrics) registerFlush(jobs int) {
+	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put aside as dead letters.", "job", "outcome")
+	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", few(quickBuckets(), jobs), "job")
+	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis.", "job")
+	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis.", "job")
+	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
+	m.deadLetters = m.gauges("dead_letters", "Records that wait in the database as dead letters, as the leader last counted them.", "job")
+	m.notified = m.counters("notifications_total", "Notifications and signs of life, by what became of them.", "target", "outcome")
+}
+
+// AddJobs registers jobs at zero, those that are not there yet.
+func (m *Metrics) AddJobs(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, job := range names {
+		if m.jobs[job] {
+			continue
+		}
+		m.jobs[job] = true
+		for _, trigger := range jobTriggers() {
+			for _, result := range jobResults() {
+				m.jobRuns.add(0, job, trigger, result)
+			}
+		}
+		for _, reason := range missedReasons() {
+			m.jobMissed.add(0, job, reason)
+		}
+		m.jobTook.WithLabelValues(job)
+		m.jobDelay.WithLabelValues(job)
+		for _, vec := range m.ofJobs() {
+			vec.WithLabelValues(job)
+		}
+		m.jobAge.WithLabelValues(job).Set(math.Inf(1))
+	}
+}
+
+// AddFlushes registers what only flushes tell, for those of the jobs that are one.
+func (m *Metrics) AddFlushes(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, job := range names {
+		m.flushes[job] = true
+		for _, outcome := range flushOutcomes() {
+			m.flushRows.add(0, job, outcome)
+		}
+		m.flushTook.WithLabelValues(job)
+		m.flushLag.WithLabelValues(job)
+		m.flushBacklog.WithLabelValues(job)
+		m.flushFenced.add(0, job)
+		m.deadLetters.WithLabelValues(job)
+	}
+}
+
+// ForgetJobs takes away what is told of the present of jobs that are no more. What has
+// been counted of them stays.
+func (m *Metrics) ForgetJobs(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, job := range names {
+		delete(m.jobs, job)
+		delete(m.flushes, job)
+		delete(m.known, job)
+		for _, vec := range m.present() {
+			vec.DeleteLabelValues(job)
+		}
+	}
+}
+
+// present are the gauges of a job: of any, and of a flush.
+func (m *Metrics) present() []*prometheus.GaugeVec {
+	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters)
+}
+
+func (m *Metrics) ofJobs() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.jobFailures, m.jobPaused, m.jobOverdue, m.jobLate, m.jobLateAfter, m.jobAge}
+}
+
+// setOf sets a gauge of a job that is among known, unless the job is no more: its last
+// run may go on.
+func (m *Metrics) setOf(known map[string]bool, job string, vec *prometheus.GaugeVec, value float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known[job] {
+		vec.WithLabelValues(job).Set(value)
+	}
+}
+
+// AddTargets registers targets of notifications at zero.
+func (m *Metrics) AddTargets(names ...string) {
+	for _, target := range names {
+		for _, outcome := range notifyOutcomes() {
+			m.notified.add(0, target, outcome)
+		}
+	}
+}
+
+func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "baton", Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) counters(name, help string, labels ...string) *counterVec {
+	v := newCounterVec("baton_"+name, help, labels...)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "baton", Name: name, Help: help, Buckets: buckets}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+// scrapeTimeout is what Prometheus waits for an answer unless told.
+const scrapeTimeout = 10 * time.Second
+
+// Handler serves the metrics. One collector that fails does not hide the others.
+func (m *Metrics) Handler(log *zap.Logger) http.Handler {
+	serve := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: &scrapeLog{to: log}, ErrorHandling: promhttp.ContinueOnError, Registry: nil,
+		EnableOpenMetrics: true, Timeout: scrapeTimeout,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := time.Now()
+		m.scraped.Store(now.UnixNano())
+		m.tellKnown(now)
+		serve.ServeHTTP(w, r)
+	})
+}
+
+// Scraped is when somebody last asked for the metrics; long ago if nobody has.
+func (m *Metrics) Scraped() time.Time { return time.Unix(0, m.scraped.Load()) }

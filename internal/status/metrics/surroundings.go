@@ -1,0 +1,24 @@
+package metrics
+
+import "time"
+
+// Surroundings are what a node sees around it when it looks at an election.
+type Surroundings struct {
+	Live    int           // nodes
+	Gone    int           // nodes that have not taken their leave
+	Drifted int           // live nodes whose configuration is not the leader's
+	Paused  bool          // nobody shall lead
+	Offset  time.Duration // how far Redis' clock is ahead
+}
+
+// Sees tells what this node sees around it, whoever leads.
+func (e *Election) Sees(s Surroundings) {
+	e.metrics.nodes.WithLabelValues(e.lock, "live").Set(float64(s.Live))
+	e.metrics.nodes.WithLabelValues(e.lock, "gone").Set(float64(s.Gone))
+	e.metrics.drifted.WithLabelValues(e.lock).Set(float64(s.Drifted))
+	e.metrics.paused.WithLabelValues(e.lock).Set(truth(s.Paused))
+	e.metrics.clockOffset.WithLabelValues(e.lock).Set(s.Offset.Seconds())
+}
+
+// Redis tells whether Redis serves the election.
+func (e *Election) Redis(up bool) { e.metrics.redisUp.WithLabelValues(e.lock).Set(truth(up)) }

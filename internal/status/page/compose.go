@@ -1,0 +1,250 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/status/state"
+	"baton/internal/text"
+)
+
+// deskWithin is how long a page waits for what it asks of the servers.
+const deskWithin = 1500 * time.Millisecond
+
+// compose makes the page that a topic names of the state; nil if there is none.
+func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, known bool) *document {
+	if !t.see {
+		snap = state.Public(snap)
+	}
+	ctx, cancel := context.WithTimeout(ctx, deskWithin)
+	defer cancel()
+	d := p.newDocument(t, snap, known)
+	query, _ := url.ParseQuery(t.query) // what is wrong in it is not there
+	parts := strings.Split(strings.Trim(t.path, "/"), "/")
+	for i := range parts {
+		parts[i], _ = url.PathUnescape(parts[i])
+	}
+	extra := p.desk.extras(ctx, p.Watch)
+	d.Letters = extra.letters.text
+	switch {
+	case t.path == "/":
+		p.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
+	case t.path == "/timeline":
+		now := snap.Clock()
+		snap.Events = p.desk.before(ctx, p.Watch, snap.Events)
+		v := newTimeline(snap, now)
+		v.Events, v.Cut = newEvents(snap.Events, now), len(snap.Events) == eventsOnTimeline
+		d.Kind, d.Title, d.View = "timeline", "Timeline", v
+	case t.path == "/dead-letters":
+		p.composeLetters(ctx, d, t, snap, query.Get("job"))
+	case len(parts) == 2 && parts[0] == "jobs":
+		return p.composeJob(ctx, d, t, snap, known, parts[1], query.Get("before"), extra.samples)
+	case len(parts) == 4 && parts[0] == "jobs" && parts[2] == "runs":
+		return p.composeRun(ctx, d, t, snap, known, parts[1], parts[3], query.Get("entry"))
+	default:
+		return nil
+	}
+	return d
+}
+
+func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known, all bool, extra extras) {
+	v := newOverview(snap, known, all, extra)
+	d.Kind, d.View = "overview", v
+	d.Title = v.Leader.Name + v.Leader.Headline
+	d.Announce = d.Title
+	if snap.Error != "" && !snap.Redis.OK { // the first problem says why
+		d.Alarm = ""
+		if known {
+			d.Alarm = "What you see is " + text.Span(ms(snap.AgeMS)) + " old."
+		}
+	}
+	if len(v.First) > 0 && v.First[0].Say != "" {
+		d.Title = v.First[0].Say + " · " + d.Title
+	}
+	if v.Leader.Epoch != "" {
+		d.Announce += ", epoch " + v.Leader.Epoch
+	}
+	for _, p := range slices.Concat(v.First, v.Then) {
+		if p.Say != "" {
+			d.Announce += ". " + p.Say
+		}
+	}
+}
+
+func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, job string) {
+	v := lettersPage{Job: job, Secret: !t.see}
+	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // nobody reads while it moves
+	if p.Node != nil {
+		letters, err := p.Node.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
+		v.Letters, v.More = newLetters(letters, snap.Clock(), t.see), len(letters) == lettersShown
+		v.Trouble = troubleOf(v.Trouble, "Not all dead letters could be read", err)
+	}
+	d.View = v
+}
+
+// lettersOfJob is how many dead letters the page of a job shows.
+const lettersOfJob = 10
+
+func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool, name, before string, samples []operate.Sample) *document {
+	j := jobNamed(snap, name)
+	if j == nil {
+		return p.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
+	}
+	var entries []operate.Entry
+	var letters []operate.Letter
+	var trouble []string
+	if p.Node != nil {
+		var err error
+		entries, err = p.Node.History(ctx, name, before, entriesShown)
+		trouble = troubleOf(trouble, "The history could not be read", err)
+		if !t.see {
+			entries = slices.Clone(entries)
+			for i := range entries {
+				entries[i].Run = state.PublicRun(entries[i].Run)
+				if m := entries[i].Missed; m != nil {
+					hidden := *m
+					hidden.Error = state.PublicError(m.Error)
+					entries[i].Missed = &hidden
+				}
+			}
+		}
+		if !j.Command {
+			letters = p.desk.lettersOf(ctx, p.Watch, name)
+		}
+	}
+	v := newJobPage(snap, *j, samples, entries, before)
+	v.Letters, v.Trouble = newLetters(letters, snap.Clock(), t.see), trouble
+	if j.Lock == snap.LockKey {
+		v.Job.Lock = ""
+	}
+	d.Kind, d.Title, d.View = "job", name, v
+	d.Announce = jobAnnounce(v)
+	return d
+}
+
+// jobAnnounce says how a job stands, without figures.
+func jobAnnounce(v jobPage) string {
+	switch {
+	case v.IsPaused:
+		return v.Name + " is paused"
+	case len(v.Running) > 0:
+		return v.Name + " is running"
+	case v.Job.Last != nil:
+		return v.Name + ": last run " + v.Job.Last.State
+	}
+	return v.Name
+}
+
+func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool, name, id, entry string) *document {
+	j := jobNamed(snap, name)
+	if j == nil {
+		return p.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
+	}
+	run, err := p.findRun(ctx, *j, id, entry)
+	if !t.see {
+		run = state.PublicRun(run)
+	}
+	v := newRunPage(snap, *j, run, id)
+	switch {
+	case run == nil && err == nil && !p.results.began(id):
+		return p.composeMissing(d, known, "There is no run "+id+" of "+name+", or not any more.")
+	case run == nil:
+		v.State, v.Live = "waits, or is about to start", true
+	}
+	switch {
+	case !j.Command:
+		v.NoOutput = "A flush prints nothing."
+	case !t.see:
+		v.NoOutput = "What it prints is shown to who has signed in."
+	case p.Node != nil:
+		out, err := p.Node.Printed(ctx, name, id)
+		if err != nil && !errors.Is(err, operate.ErrNotFound) {
+			v.NoOutput = "What it has printed cannot be read: " + clip(err.Error())
+		} else {
+			if errors.Is(err, operate.ErrNotFound) && run != nil {
+				out.Text = run.Output
+			}
+			v.show(out)
+		}
+	}
+	d.Refresh = 2 // somebody reads along
+	if !v.Live {
+		d.Refresh = 0
+	}
+	d.Kind, d.Title, d.View, d.Announce = "run", "A run of "+name, v, "The run: "+v.State
+	if s := snap.Error; s != "" {
+		d.Announce = ""
+	}
+	return d
+}
+
+// searched is how far back a run is looked for of which nothing but its id is known.
+const searched = 200
+
+// findRun finds a run among those that go on and in the history; nil: it is in neither.
+// entry is its own in the history, "" where that is not known.
+func (p *Pages) findRun(ctx context.Context, j diagnose.Job, id, entry string) (*diagnose.Run, error) {
+	for _, r := range runsOf(j) {
+		if r.ID == id {
+			return &r, nil
+		}
+	}
+	if j.LastRun != nil && j.LastRun.ID == id {
+		return j.LastRun, nil
+	}
+	if p.Node == nil {
+		return nil, nil
+	}
+	if after := nextEntry(entry); after != "" {
+		if run, err := p.findIn(ctx, j.Name, after, 1, id); run != nil || err != nil {
+			return run, err
+		} // of runs with nothing to do the entry may have moved on
+	}
+	return p.findIn(ctx, j.Name, "", searched, id)
+}
+
+func (p *Pages) findIn(ctx context.Context, job, before string, n int, id string) (*diagnose.Run, error) {
+	entries, err := p.Node.History(ctx, job, before, n)
+	for _, e := range entries {
+		if e.Run != nil && e.Run.ID == id {
+			return e.Run, nil
+		}
+	}
+	return nil, err
+}
+
+// nextEntry is the least id after another one's; "" if there is none.
+func nextEntry(entry string) string {
+	at, text, _ := strings.Cut(entry, "-")
+	number, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || !operate.IsEntryID(entry) {
+		return ""
+	}
+	return fmt.Sprintf("%s-%d", at, number+1)
+}
+
+func (p *Pages) composeMissing(d *document, known bool, text string) *document {
+	d.Kind, d.Title, d.Code, d.Refresh = "message", "Not found", http.StatusNotFound, 0
+	d.View = message{Tone: warn, Heading: "Not found", Text: text}
+	if !known {
+		d.Code, d.Refresh = http.StatusServiceUnavailable, 5
+		d.View = message{Tone: warn, Heading: "Not known yet", Text: "This node has not been able to read the state."}
+	}
+	return d
+}
+
+func troubleOf(trouble []string, what string, err error) []string {
+	if err == nil {
+		return trouble
+	}
+	return append(trouble, what+": "+clip(visible(err.Error())))
+}

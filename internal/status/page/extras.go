@@ -1,0 +1,211 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/status/state"
+	"baton/internal/text"
+)
+
+const (
+	// samplesFor and lettersFor are how long what the servers have answered serves all
+	// pages: plots move slowly, and databases have other work.
+	samplesFor = 5 * time.Second
+	lettersFor = 15 * time.Second
+	// extrasWithin is how long a page waits for what it can do without.
+	extrasWithin = 200 * time.Millisecond
+	// eventsOnTimeline is how much of the election's history the timeline shows.
+	eventsOnTimeline = 300
+	// lettersCounted is how many dead letters the first page counts.
+	lettersCounted = 100
+)
+
+// extras is what the first page shows beyond the Snapshot.
+type extras struct {
+	samples []operate.Sample
+	letters tally
+}
+
+// tally is how many dead letters wait.
+type tally struct {
+	text    string // "12 dead letters"; empty: none that is known
+	unknown bool   // not everything could be counted
+}
+
+// tallyOf counts dead letters, as far as the databases answered.
+func tallyOf(letters []operate.Letter, err error) tally {
+	t := tally{unknown: err != nil && !errors.Is(err, operate.ErrInvalid)} // invalid: there is no database
+	switch {
+	case len(letters) == lettersCounted:
+		t.text = text.Number(lettersCounted) + " dead letters or more"
+	case len(letters) > 0:
+		t.text = text.Count(len(letters), "dead letter")
+	}
+	return t
+}
+
+// kept is an answer of the servers that many pages share. A page waits for the first one
+// for a moment, and is shown an older one while a new one is fetched.
+type kept[T any] struct {
+	fetch func(context.Context) (T, error)
+	lasts time.Duration
+
+	mu     sync.Mutex
+	value  T
+	asked  time.Time
+	flight chan struct{}
+}
+
+// get is the answer as far as there is one. life ends the asking, busy waits for it.
+func (k *kept[T]) get(ctx context.Context, w *state.State) T {
+	k.mu.Lock()
+	first := k.asked.IsZero()
+	if k.flight == nil && (first || time.Since(k.asked) > k.lasts) && w.Life.Err() == nil {
+		flight := make(chan struct{})
+		k.flight, k.asked = flight, time.Now()
+		w.Busy.Go(func() { k.ask(w, flight) })
+	}
+	flight := k.flight
+	k.mu.Unlock()
+	if first && flight != nil {
+		patience := time.NewTimer(extrasWithin)
+		defer patience.Stop()
+		select {
+		case <-flight:
+		case <-ctx.Done():
+		case <-patience.C:
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.value
+}
+
+func (k *kept[T]) ask(w *state.State, flight chan struct{}) {
+	ctx, cancel := context.WithTimeout(w.Life, state.SourceTimeout)
+	defer cancel()
+	defer func() {
+		p := recover() // a panic here would end the daemon, and its leadership with it
+		if p != nil {
+			w.Log.Error("what the page shows beside the status panicked", zap.Any("panic", p))
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.flight = nil
+		close(flight)
+	}()
+	value, err := k.fetch(ctx)
+	if err != nil {
+		w.Log.Debug("a part of the page cannot be brought up to date", zap.Error(err))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil || !isNil(value) {
+		k.value = value
+	}
+}
+
+// isNil: nothing was answered. Of two databases one may have.
+func isNil[T any](v T) bool {
+	switch v := any(v).(type) {
+	case []operate.Sample:
+		return v == nil
+	case []operate.Letter:
+		return v == nil
+	case []diagnose.Event:
+		return v == nil
+	}
+	return false
+}
+
+// desk is what the page asks of the servers for everybody who looks.
+type desk struct {
+	ask     operate.Node
+	samples kept[[]operate.Sample]
+	letters kept[tally]
+	events  kept[[]diagnose.Event]
+
+	mu    sync.Mutex
+	byJob map[string]*kept[[]operate.Letter]
+}
+
+func newDesk(d operate.Node) *desk {
+	if d == nil {
+		return nil
+	}
+	events := func(ctx context.Context) ([]diagnose.Event, error) { return d.Events(ctx, eventsOnTimeline) }
+	return &desk{
+		events: kept[[]diagnose.Event]{lasts: samplesFor, fetch: events},
+		ask:    d,
+		samples: kept[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
+			return d.Samples(ctx, time.Now().Add(-plotSpan))
+		}},
+		letters: kept[tally]{lasts: lettersFor, fetch: func(ctx context.Context) (tally, error) {
+			letters, err := d.Letters(ctx, operate.LetterFilter{}, lettersCounted)
+			return tallyOf(letters, err), err
+		}},
+	}
+}
+
+func (d *desk) extras(ctx context.Context, w *state.State) extras {
+	if d == nil {
+		return extras{}
+	}
+	return extras{samples: d.samples.get(ctx, w), letters: d.letters.get(ctx, w)}
+}
+
+// before is a history of the election that goes back further than the latest events, if
+// there is one. Nothing is between what both have.
+func (d *desk) before(ctx context.Context, w *state.State, latest []diagnose.Event) []diagnose.Event {
+	if d == nil || len(latest) == 0 {
+		return latest
+	}
+	last := latest[len(latest)-1]
+	known := d.events.get(ctx, w)
+	at := slices.IndexFunc(known, func(e diagnose.Event) bool {
+		return e.At.Equal(last.At) && e.Event == last.Event && e.NodeID == last.NodeID && e.Epoch == last.Epoch
+	})
+	if at < 0 {
+		return latest
+	}
+	all := slices.Concat(latest, known[at+1:])
+	return all[:min(len(all), eventsOnTimeline)]
+}
+
+// lettersOf are the latest dead letters of a job that there is.
+func (d *desk) lettersOf(ctx context.Context, w *state.State, job string) []operate.Letter {
+	d.mu.Lock()
+	if d.byJob == nil {
+		d.byJob = map[string]*kept[[]operate.Letter]{}
+	}
+	k := d.byJob[job]
+	if k == nil {
+		k = &kept[[]operate.Letter]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.Letter, error) {
+			return d.ask.Letters(ctx, operate.LetterFilter{Job: job}, lettersOfJob)
+		}}
+		d.byJob[job] = k
+	}
+	d.mu.Unlock()
+	return k.get(ctx, w)
+}
+
+// forget has the dead letters asked for anew: some were replayed or dropped.
+func (d *desk) forget() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	clear(d.byJob)
+	d.mu.Unlock()
+	d.letters.mu.Lock()
+	d.letters.asked = time.Time{}
+	d.letters.mu.Unlock()
+}

@@ -1,0 +1,333 @@
+package page
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/status/auth"
+	"baton/internal/status/web"
+	"baton/internal/text"
+)
+
+// message is a page that says one thing.
+type message struct {
+	Tone          tone
+	Heading, Text string
+	Back, Run     string // where to go from there
+	Again         string // where it can be confirmed again
+}
+
+// confirmation asks whether an order is meant, and says what it does.
+type confirmation struct {
+	Heading, What, Button string
+	Danger                bool
+	Command               string // that does the same
+	Fields                map[string]string
+	Nodes                 []string // successors to choose from
+	Durations, Force      bool
+	Back                  string
+	Once                  string // makes of each form one order, however often it is sent
+}
+
+// signInForm asks for the token.
+type signInForm struct {
+	Next, Error string
+	Off         string // why one cannot sign in here
+}
+
+// orderOf reads an order from the query of a confirmation or its form.
+func orderOf(form url.Values) operate.Order {
+	o := operate.Order{
+		Kind: operate.Kind(form.Get("action")), Job: form.Get("job"), RunID: form.Get("run"), Letter: form.Get("letter"), To: form.Get("to"), Lock: form.Get("lock"),
+		Force: form.Get("force") != "",
+	}
+	if d, err := time.ParseDuration(form.Get("for")); err == nil && d > 0 {
+		o.Until = time.Now().Add(d)
+	}
+	return o
+}
+
+// signedOnPage is who gives an order on the page, and why, as the history has it.
+func signedOnPage(form url.Values) (by, why string) {
+	by, why = strings.TrimSpace(text.Clip(visible(form.Get("name")), 60)), strings.TrimSpace(text.Clip(visible(form.Get("why")), 200))
+	return cmp.Or(by, "somebody on the page"), why
+}
+
+// newConfirmation says what an order does; false if there is no such order.
+func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) {
+	c := confirmation{Fields: map[string]string{"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s)}, Back: "/", Once: rand.Text()}
+	if o.Job != "" {
+		c.Back = jobURL(o.Job)
+	}
+	leader := "the leader"
+	if s.Leader != nil && s.Leader.NodeID != "" {
+		leader = s.Leader.NodeID
+	}
+	switch o.Kind {
+	case operate.KindStepDown:
+		c.Heading, c.Button, c.Command = "Step down?", "Step down", "baton stepdown"
+		c.What = leader + " ends its jobs in order, and gives the lead to another node, within seconds. No slot is lost."
+		for _, n := range s.Nodes {
+			if s.CouldLead(n) {
+				c.Nodes = append(c.Nodes, n.ID)
+			}
+		}
+	case operate.KindPause:
+		c.Heading, c.Button, c.Danger, c.Command = "Pause everything?", "Pause everything", true, "baton pause"
+		c.What = leader + " steps down, and no node leads until somebody resumes. No job runs; changes wait in Redis, and slots pass."
+	case operate.KindResume:
+		c.Heading, c.Button, c.Command = "Resume?", "Resume", "baton resume"
+		c.What = "Nodes may lead again: one takes the lead within moments, and jobs run as scheduled."
+	case operate.KindPauseJob, operate.KindResumeJob:
+		confirmPause(&c, o)
+	case operate.KindRun:
+		c.Heading, c.Button, c.Command, c.Force = "Run "+o.Job+" now?", "Run now", "baton job run "+o.Job, true
+		c.What = leader + " runs " + o.Job + " once, beside its schedule. If a run goes on, this one waits for it, or is refused, as its configuration says."
+	case operate.KindCancel:
+		c.Heading, c.Button, c.Danger, c.Command = "Cancel "+o.Job+"?", "Cancel the run", true, "baton job cancel "+o.Job
+		c.What = "What of " + o.Job + " runs is told to end, and killed if it does not. What a flush has not committed stays in Redis. A retry that is to come is taken back."
+		if o.RunID != "" {
+			c.What, c.Back = "The run "+o.RunID+" is told to end, and killed if it does not. What a flush has not committed stays in Redis.", runURL(o.Job, o.RunID)
+		}
+	case operate.KindReplay:
+		c.Heading, c.Button, c.Command, c.Back = "Replay the dead letter?", "Replay", "baton dead replay "+o.Letter, "/dead-letters"
+		c.What = "The record " + o.Letter + " goes through its job’s flush again. If it fits now, it is written to its table, and is a dead letter no more."
+	case operate.KindDrop:
+		c.Heading, c.Button, c.Danger, c.Command, c.Back = "Drop the dead letter?", "Drop it for good", true, "baton dead drop "+o.Letter, "/dead-letters"
+		c.What = "The record " + o.Letter + " is deleted. It is nowhere else: this cannot be undone."
+	default:
+		return c, false
+	}
+	return c, needsOf(o) == ""
+}
+
+func confirmPause(c *confirmation, o operate.Order) {
+	what, after := "job "+o.Job, " "+o.Job
+	if o.Job == "" {
+		what, after = "all jobs", " --all"
+	}
+	if o.Kind == operate.KindResumeJob {
+		c.Heading, c.Button, c.Command = "Resume "+what+"?", "Resume", "baton job resume"+after
+		c.What = "It runs again as scheduled. Of the slots that have passed it catches up what its configuration says."
+		return
+	}
+	c.Heading, c.Button, c.Durations, c.Command = "Pause "+what+"?", "Pause", true, "baton job pause"+after
+	c.What = "No new run is started until it is resumed. A run that goes on is not ended. Changes wait in Redis."
+}
+
+// needsOf is what an order lacks; "" if nothing.
+func needsOf(o operate.Order) string {
+	switch o.Kind {
+	case operate.KindRun, operate.KindCancel:
+		if o.Job == "" {
+			return "the order names no job"
+		}
+	case operate.KindReplay, operate.KindDrop:
+		if o.Letter == "" {
+			return "the order names no dead letter"
+		}
+	}
+	return ""
+}
+
+func (p *Pages) serveConfirm(w http.ResponseWriter, r *http.Request) {
+	if p.Do == nil || !p.Auth.Enabled(r) {
+		p.say(w, r, http.StatusForbidden, message{Tone: warn, Heading: "No orders are taken here", Text: "Set http.token_file in this node’s configuration, or give the order on its host, by baton.", Back: "/"})
+		return
+	}
+	if auth.CallerOf(r.Context()).How == "" {
+		http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	snap, _ := p.Watch.Snapshot(r.Context())
+	c, ok := newConfirmation(orderOf(r.URL.Query()), snap)
+	if !ok {
+		p.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "No such order", Text: "The address is not complete.", Back: "/"})
+		return
+	}
+	p.send(w, r, "confirm", c.Heading, http.StatusOK, c)
+}
+
+// serveDo carries an order out and sends the browser on: to load that page again orders
+// nothing, and neither does the same form when it is sent again.
+func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
+	err := p.Auth.MayOrder(r)
+	_ = r.ParseForm() // what cannot be read is not there
+	o := orderOf(r.PostForm)
+	if err == nil {
+		p.Watch.Outdate() // what was confirmed is compared with what is
+	}
+	snap, _ := p.Watch.Snapshot(r.Context())
+	c, ok := newConfirmation(o, snap)
+	switch {
+	case errors.Is(err, auth.ErrSignIn) && ok:
+		p.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done", Text: "You are signed out by now, so nothing was done. Sign in, and confirm it again.", Again: confirmURL(o), Back: "/"})
+		return
+	case err != nil:
+		why := web.Refused(err)
+		p.say(w, r, why.Code, message{Tone: warn, Heading: "Not done", Text: sentence(why.Text), Back: "/"})
+		return
+	case !ok || p.Do == nil:
+		p.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "Not done", Text: "The form is not complete.", Back: "/"})
+		return
+	}
+	web.AllowOrder(w)
+	turn, first := p.turns.claim(r.PostForm.Get("once"))
+	if !first {
+		select {
+		case <-turn.done:
+			http.Redirect(w, r, turn.location, http.StatusSeeOther)
+		case <-r.Context().Done():
+		}
+		return
+	}
+	m, out, final := p.carryOut(r, o, c, snap)
+	location := m.Run
+	if location == "" || out.Queued {
+		location = "/done?id=" + p.results.keep(m, out.RunID)
+	} else {
+		p.results.keep(m, out.RunID)
+	}
+	p.turns.finish(turn, location, final)
+	http.Redirect(w, r, location, http.StatusSeeOther)
+}
+
+// carryOut has an order done that is still about what was confirmed, and says what came of
+// it. final: the same form must not have it done again.
+func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap diagnose.Snapshot) (m message, out operate.Outcome, final bool) {
+	if confirmed := r.PostForm.Get("standing"); confirmed != "" && confirmed != c.Fields["standing"] {
+		return message{
+			Tone: warn, Heading: "Not done", Text: "Things have changed since you opened the form: " + byNow(o, snap) + ". So nothing was done. See how things stand, and confirm it again.",
+			Again: confirmURL(o), Back: c.Back,
+		}, out, false
+	}
+	o.By, o.Reason = signedOnPage(r.PostForm)
+	out, err := p.Do(r.Context(), o)
+	if o.Kind == operate.KindReplay || o.Kind == operate.KindDrop {
+		p.desk.forget()
+	}
+	m = message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
+	var never *web.Refusal
+	switch {
+	case errors.As(err, &never), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads), errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid):
+		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
+		return m, out, false
+	case err != nil: // a server that does not answer may have done it
+		m.Tone, m.Heading, m.Text = bad, "Not known whether it is done", "See how things stand before you try again. "+sentence(err.Error())
+	case out.RunID != "" && o.Kind == operate.KindRun:
+		m.Run = runURL(o.Job, out.RunID)
+	}
+	return m, out, true
+}
+
+func (p *Pages) serveDone(w http.ResponseWriter, r *http.Request) {
+	m, ok := p.results.get(r.URL.Query().Get("id"))
+	if !ok {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	p.say(w, r, http.StatusOK, m)
+}
+
+func (p *Pages) serveSignIn(w http.ResponseWriter, r *http.Request) {
+	form := signInForm{Next: ownPath(r.FormValue("next"))}
+	code := http.StatusOK
+	if !p.Auth.Enabled(r) {
+		form.Off = "This node takes no token here: it needs http.token_file, and https or a connection on the node’s own host."
+	} else if r.Method == http.MethodPost {
+		err := p.Auth.SignIn(w, r, r.PostFormValue("token"))
+		if err == nil {
+			http.Redirect(w, r, form.Next, http.StatusSeeOther)
+			return
+		}
+		why := web.Refused(err)
+		code, form.Error = why.Code, sentence(why.Text)
+	}
+	p.send(w, r, "sign-in", "Sign in", code, form)
+}
+
+func (p *Pages) serveSignOut(w http.ResponseWriter, r *http.Request) {
+	if err := p.Auth.MayOrder(r); err != nil {
+		why := web.Refused(err)
+		p.say(w, r, why.Code, message{Tone: warn, Heading: "Not signed out", Text: sentence(why.Text), Back: "/"})
+		return
+	}
+	p.Auth.SignOut(w, r)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// ownPath is an address on this page; another one's becomes the first page.
+func ownPath(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+// say sends a page that says one thing.
+func (p *Pages) say(w http.ResponseWriter, r *http.Request, code int, m message) {
+	p.send(w, r, "message", m.Heading, code, m)
+}
+
+// send sends a page that is made for whoever asks alone.
+func (p *Pages) send(w http.ResponseWriter, r *http.Request, kind, title string, code int, view any) {
+	snap, known := p.Watch.Snapshot(r.Context())
+	d := p.newDocument(topic{path: r.URL.Path, see: p.Auth.MaySee(r), order: p.takesOrders(r)}, snap, known)
+	d.Kind, d.Title, d.Code, d.View, d.Refresh, d.Alarm = kind, title, code, view, 0, ""
+	p.write(w, r, d)
+}
+
+// results keeps what the latest orders came to: the page that tells is another one than
+// that which ordered.
+type results struct {
+	mu   sync.Mutex
+	list []result
+}
+
+type result struct {
+	id, run string
+	message message
+}
+
+const resultsKept = 64
+
+func (k *results) keep(m message, run string) (id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id = rand.Text()
+	k.list = append(k.list, result{id, run, m})
+	k.list = k.list[max(len(k.list)-resultsKept, 0):]
+	return id
+}
+
+func (k *results) get(id string) (message, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.list {
+		if r.id == id {
+			return r.message, true
+		}
+	}
+	return message{}, false
+}
+
+// began reports whether a run was ordered here: it may not be seen to run yet.
+func (k *results) began(run string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.list {
+		if run != "" && r.run == run {
+			return true
+		}
+	}
+	return false
+}

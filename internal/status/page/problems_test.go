@@ -1,0 +1,176 @@
+package page
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/status/statustest"
+)
+
+// calm is a state in which there is nothing to do.
+func calm(now time.Time) diagnose.Snapshot {
+	s := statustest.Sample(now)
+	s.Nodes, s.Jobs = s.Nodes[:2], s.Jobs[:1]
+	return s
+}
+
+// todo is what the first page says there is to do.
+func todo(s diagnose.Snapshot, letters tally) (all []string) {
+	v := newOverview(s, true, false, extras{letters: letters})
+	for _, p := range slices.Concat(v.First, v.Then) {
+		all = append(all, string(p.Tone)+" "+p.What+": "+p.Note+": "+p.Next)
+	}
+	return all
+}
+
+func TestWhereAllIsWellThereIsNothingToDo(t *testing.T) {
+	s := calm(time.Now())
+	if got := todo(s, tally{}); got != nil {
+		t.Errorf("to do: %q", got)
+	}
+	if page := render(t, s); strings.Contains(page, `class="problems"`) || !strings.Contains(page, "<title>db1 leads · baton</title>") {
+		t.Error("the page has a list of what is wrong, or a title that alarms")
+	}
+}
+
+func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
+	s := calm(time.Now())
+	s.Nodes[1].ConfigHash, s.Nodes[1].ClockOffsetMS = "other", 4000
+	s.Jobs[0].ConsecutiveFailures = 2
+	s.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail", Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &diagnose.Leader{NodeID: "db1"}}}
+	got := todo(s, tally{text: "2 dead letters"})
+	want := []string{
+		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: Read the last error of page-views", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
+		"warn Nodes: other configuration on db2", "warn Nodes: the clock is wrong on db2", "warn 2 dead letters",
+	}
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("to do:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, p := range got {
+		if strings.HasSuffix(p, ": ") {
+			t.Errorf("%q says nothing to do", p)
+		}
+	}
+}
+
+// What is wrong stands above a leader with whom all is well, and below one that is the
+// problem; what can wait until the morning stands below in either case.
+func TestTheWorstStandsOnTop(t *testing.T) {
+	s := calm(time.Now())
+	s.Jobs[0].ConsecutiveFailures = 2
+	order := func(page string) bool {
+		return strings.Index(page, `class="problems"`) < strings.Index(page, `class="leader `)
+	}
+	if page := render(t, s); !order(page) || !strings.Contains(page, "<title>Data is not written · db1 leads · baton</title>") || !strings.Contains(page, `<a href="/jobs/page-views">Open page-views</a>`) {
+		t.Error("what is wrong does not stand above the leader, or in the title")
+	}
+	s.Nodes[1].ConfigHash = "other"
+	if _, after, _ := strings.Cut(render(t, s), `class="leader `); !strings.Contains(after, "Nodes: other configuration on db2</b>") {
+		t.Error("what can wait does not stand below the leader")
+	}
+	s.Leader = nil
+	if page := render(t, s); order(page) || !strings.Contains(page, "<title>Nobody leads · baton</title>") {
+		t.Error("that nobody leads does not stand above all else, or in the title")
+	}
+}
+
+// What is said of a lock while nothing can be read, or while nobody leads at all, helps nobody.
+func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNobodyLeads(t *testing.T) {
+	s := calm(time.Now())
+	s.Leader, s.Locks = nil, []diagnose.Lock{{Key: "billing"}}
+	if got := todo(s, tally{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
+		t.Errorf("nobody leads: %q", got)
+	}
+	s = calm(time.Now())
+	s.Locks, s.Error = []diagnose.Lock{{Key: "billing"}}, "redis does not answer"
+	if got := todo(s, tally{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
+		t.Errorf("nothing can be read: %q", got)
+	}
+}
+
+func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
+	s := calm(time.Now())
+	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].LastSeenMSAgo = "db2", diagnose.StateMissing, 9000
+	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" || !strings.HasSuffix(n.Seen.Near, " s ago") {
+		t.Errorf("%+v", n)
+	}
+	if page := render(t, s); !strings.Contains(page, "On db1: systemctl status baton.") {
+		t.Error("the page does not say where to look")
+	}
+}
+
+// A leader that cannot be asked stops, with all its runs, before its lease has ended.
+func TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn(t *testing.T) {
+	s := calm(time.Now())
+	s.Jobs[0].Running = &diagnose.Run{ID: "r1", NodeID: "db1", Started: s.Now.Add(-17 * time.Minute)}
+	s.Error, s.Redis.OK, s.Leader.LeaseLeftMS = "connection refused", false, 8000
+	for _, c := range []struct {
+		age  int64
+		over bool
+	}{{3000, false}, {15_000, true}} {
+		s.AgeMS = c.age
+		page := render(t, s)
+		if leads := strings.Contains(page, "<bdi>db1</bdi> led when last seen"); leads == c.over {
+			t.Errorf("%d ms after it was seen db1 leads: %v", c.age, leads)
+		}
+		if runs := strings.Contains(page, "17 min"); runs == c.over {
+			t.Errorf("%d ms after it was seen its run goes on: %v", c.age, runs)
+		}
+	}
+}
+
+// Where Redis is away all else is how it was: one thing is to be seen to.
+func TestWhereRedisIsAwayItIsTheOneProblem(t *testing.T) {
+	s := statustest.Sample(time.Now())
+	s.Error, s.AgeMS, s.Redis = "connection refused", 14_000, diagnose.Redis{Host: "r:1", Error: "connection refused"}
+	if got := todo(s, tally{text: "2 dead letters"}); len(got) != 1 || !strings.HasPrefix(got[0], "bad Redis: Does not answer: connection refused: See whether Redis runs at r:1") {
+		t.Errorf("to do: %q", got)
+	}
+	page := render(t, s)
+	if strings.Count(page, "connection refused") != 1 || !strings.Contains(page, `<p class="alarm">What you see is 14 s old.</p>`) || !strings.Contains(page, " led when last seen") {
+		t.Error("the page says it more than once, or not how old it is, or as if it were so now")
+	}
+	if strings.Index(page, `class="problems"`) > strings.Index(page, `class="leader `) {
+		t.Error("what is to be seen to does not stand on top")
+	}
+}
+
+func TestNobodyIsAskedToStepDownWhereNobodyLeads(t *testing.T) {
+	s := calm(time.Now())
+	h := newServer(config{Source: statustest.Fixed(s)})
+	for _, leads := range []bool{true, false} {
+		if !leads {
+			s.Leader = nil
+		}
+		if page := pageOf(t, h, topic{path: "/", see: true, order: true}, s, true); strings.Contains(page, "Step down…") != leads {
+			t.Errorf("somebody leads: %v, and the other way round with the button", leads)
+		}
+	}
+}
+
+func TestAnOverdueJobIsCalledLate(t *testing.T) {
+	s := calm(time.Now())
+	s.Jobs[0].DueAt = s.Now.Add(-time.Hour)
+	for _, path := range []string{"/", "/jobs/page-views"} {
+		if page := pageAt(t, s, path); !strings.Contains(strings.ToLower(page), "late: due at ") {
+			t.Errorf("%s does not say since when the job is late", path)
+		}
+	}
+}
+
+// Who is counted among those that fail is marked in the table, and nobody else.
+func TestTheTableMarksTheJobsThatTheBannerCounts(t *testing.T) {
+	s := calm(time.Now())
+	tail := diagnose.Job{Name: "tail", Schedule: "@always", Command: true, LastRun: &diagnose.Run{State: "failed", Error: "exit status 1"}, Running: &diagnose.Run{ID: "r", Started: s.Now.Add(-30 * time.Minute)}}
+	lost := diagnose.Job{Name: "lost", Schedule: "@hourly", Command: true, ConsecutiveFailures: 1, LastRun: &diagnose.Run{State: "lost"}}
+	s.Jobs = []diagnose.Job{tail, lost}
+	if v := jobsVerdict(s, true); v.Answer != "1 of 2 failing" || v.Note != "lost" {
+		t.Errorf("%+v", v)
+	}
+	if marked, well := newJobView(lost, s.Now).Failures, newJobView(tail, s.Now).Failures; marked == "" || well != "" {
+		t.Errorf("marked %q and %q", marked, well)
+	}
+}

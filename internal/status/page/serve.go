@@ -1,0 +1,85 @@
+package page
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"baton/internal/operate"
+)
+
+// pageRoutes are those of people.
+func (p *Pages) Routes(mux *http.ServeMux, slots chan struct{}) {
+	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
+		mux.Handle(path, p.Places.Limit(slots, http.HandlerFunc(p.servePage)))
+	}
+	for path, handler := range map[string]http.HandlerFunc{
+		"GET /confirm": p.serveConfirm, "GET /done": p.serveDone, "GET /sign-in": p.serveSignIn,
+		"POST /sign-out": p.serveSignOut, "POST /do": p.serveDo,
+	} {
+		mux.Handle(path, p.Places.Limit(slots, handler))
+	}
+	mux.HandleFunc("GET /live", p.serveLive)
+	mux.HandleFunc("POST /sign-in", p.serveSignIn) // who guesses waits long for each turn, and has no place meanwhile
+}
+
+// topicOf is the page that a request asks for, as whoever asks may see it.
+func (p *Pages) topicOf(r *http.Request, path, query string) topic {
+	return topic{path: path, query: meant(path, query), see: p.Auth.MaySee(r), order: p.takesOrders(r)}
+}
+
+// meant is what a page makes of a query. Each page that is another one is rendered on its
+// own, again and again, so that nobody may have as many as there are queries.
+func meant(path, query string) string {
+	given, err := url.ParseQuery(query)
+	if err != nil {
+		return ""
+	}
+	kept := url.Values{}
+	keep := func(name string, good func(string) bool) {
+		if value := given.Get(name); value != "" && good(value) {
+			kept.Set(name, value)
+		}
+	}
+	switch {
+	case path == "/":
+		keep("jobs", func(v string) bool { return v == "all" })
+	case path == "/dead-letters":
+		keep("job", func(v string) bool { return len(v) <= operate.MostName })
+	case strings.HasPrefix(path, "/jobs/"):
+		keep("before", operate.IsEntryID)
+		keep("entry", operate.IsEntryID)
+	}
+	return kept.Encode()
+}
+
+// takesOrders reports whether whoever has the token may give orders on this connection.
+func (p *Pages) takesOrders(r *http.Request) bool { return p.Do != nil && p.Auth.Enabled(r) }
+
+func (p *Pages) servePage(w http.ResponseWriter, r *http.Request) {
+	snap, known := p.Watch.Snapshot(r.Context())
+	d := p.compose(r.Context(), p.topicOf(r, r.URL.EscapedPath(), r.URL.RawQuery), snap, known)
+	if d == nil {
+		http.NotFound(w, r)
+		return
+	}
+	p.write(w, r, d)
+}
+
+// write sends a page to whoever asks for it.
+func (p *Pages) write(w http.ResponseWriter, r *http.Request, d *document) {
+	d.SignedIn, d.CSRF = p.Auth.SignedIn(r), p.Auth.Csrf(r)
+	body, err := p.render("document", d)
+	if err != nil {
+		p.Log.Error("a page was not rendered", zap.Error(err))
+		http.Error(w, "The page could not be rendered; see /api/v1/status and the log.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(d.Code)
+	if _, err := w.Write(body); err != nil {
+		p.Log.Debug("a page was not sent", zap.Error(err))
+	}
+}

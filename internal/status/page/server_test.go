@@ -1,0 +1,36 @@
+package page
+
+import (
+	"net/http"
+
+	"go.uber.org/zap"
+
+	"baton/internal/operate"
+	"baton/internal/status/auth"
+	"baton/internal/status/state"
+	"baton/internal/status/web"
+)
+
+// config is what the server of a test is made of.
+type config struct {
+	Source state.Source
+	Node   operate.Node
+	Do     operate.Do
+}
+
+// server serves pages as a node does to whoever shows no token.
+type server struct {
+	page *Pages
+	*http.ServeMux
+}
+
+func newServer(c config) *server {
+	log := zap.NewNop()
+	w := state.New(state.Config{Source: c.Source, Leading: func() bool { return false }, Log: log})
+	if c.Node != nil {
+		c.Node = state.Bounded(c.Node)
+	}
+	s := &server{New(Config{Watch: w, Auth: auth.New("", log), Node: c.Node, Do: c.Do, Places: web.NewPlaces(log), Log: log}), http.NewServeMux()}
+	s.page.Routes(s.ServeMux, make(chan struct{}, 32))
+	return s
+}

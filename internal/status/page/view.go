@@ -1,0 +1,225 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/text"
+)
+
+// tone is how a thing is to be taken; the style sheet gives it a colour and the
+// text beside it says the same in words.
+type tone string
+
+const (
+	good tone = "good"
+	warn tone = "warn"
+	bad  tone = "bad"
+	busy tone = "busy"
+	idle tone = "idle"
+)
+
+// overview is what the first page shows: every judgement and every wording is made here,
+// so that the template only places them.
+type overview struct {
+	Known    bool // false: nothing has been read yet, so that an empty list says nothing
+	Leader   leaderView
+	First    []problem // what is to be seen to before all else
+	Then     []problem // and what else there is
+	Verdicts []verdict
+	Running  []runningView
+	Locks    []lockView
+	Nodes    []nodeView
+	Jobs     []jobView
+	MoreJobs string // of how many jobs those are; empty: of all
+	Terms    timelineView
+	Events   []eventView
+	AllOff   bool // all jobs are paused
+}
+
+// lockView is an election of its own for some of the jobs.
+type lockView struct {
+	Tone               tone
+	Key, Leader, Epoch string
+	Held               instant
+	Lease, Note        string
+}
+
+func newLockView(l diagnose.Lock, now time.Time) lockView {
+	v := lockView{Tone: warn, Key: l.Key, Leader: "nobody", Note: cmp.Or(sentence(l.Vacancy), "The lock is free.")}
+	if l.Leader == nil {
+		return v
+	}
+	v.Lease, v.Note = text.Span(ms(max(l.Leader.LeaseLeftMS, 0))), ""
+	if l.Leader.Foreign {
+		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
+		return v
+	}
+	v.Tone, v.Leader, v.Epoch, v.Held = good, cmp.Or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch), elapsed(l.Leader.Since, now)
+	return v
+}
+
+type eventView struct {
+	At                           instant
+	Tone                         tone
+	Event, NodeID, Epoch, Reason string
+}
+
+// eventsOnFront is how many events the first page shows; the timeline has all.
+const eventsOnFront = 12
+
+// errorsOnFront is how many jobs tell why they failed, and errorOnFront how much of it:
+// where a database is away all jobs say the same. The page of a job has all.
+const errorsOnFront, errorOnFront = 25, 200
+
+// newOverview is the first page of s; all says to show every job, however many.
+func newOverview(s diagnose.Snapshot, known, all bool, extra extras) overview {
+	now := s.Clock()
+	v := overview{
+		Known: known, Leader: newLeaderView(s, known, now), Terms: newTimeline(s, now),
+		Verdicts: []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)},
+		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now),
+	}
+	v.Then = v.problems(s, extra.letters)
+	if v.Leader.Tone == good || s.Error != "" && !s.Redis.OK { // else it is the leader that is to be seen to
+		grave := 0
+		for grave < len(v.Then) && v.Then[grave].Tone == bad {
+			grave++
+		}
+		v.First, v.Then = v.Then[:grave], v.Then[grave:]
+	}
+	for _, l := range s.Locks {
+		v.Locks = append(v.Locks, newLockView(l, now))
+	}
+	for _, n := range s.Nodes {
+		v.Nodes = append(v.Nodes, newNodeView(n, s, now))
+	}
+	shown := s.Jobs
+	if !all && len(shown) > manyJobs {
+		shown = worstFirst(shown, now)[:manyJobs]
+		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, text.Number(len(s.Jobs)))
+	}
+	for _, j := range s.Jobs {
+		v.AllOff = v.AllOff || j.Paused != nil && j.Paused.All
+		for _, r := range runsOf(j) {
+			v.Running = append(v.Running, newRunningView(j, r, now))
+		}
+	}
+	v.Running = v.Running[:min(len(v.Running), manyRunning)]
+	errors := 0
+	for _, j := range shown {
+		job := newJobView(j, now)
+		if j.Lock != s.LockKey {
+			job.Lock = j.Lock
+		}
+		job.Next = nextRun(s, j, known, job.Next)
+		if job.Last != nil && job.Last.Error != "" {
+			if errors++; errors > errorsOnFront {
+				job.Last.Error = ""
+			} else {
+				job.Last.Error = text.Clip(job.Last.Error, errorOnFront)
+			}
+		}
+		job.Spark = sparkline(extra.samples, j.Name, now)
+		v.Jobs = append(v.Jobs, job)
+	}
+	return v
+}
+
+// nextRun is when a job is due: while nobody leads under its lock no time is promised.
+func nextRun(s diagnose.Snapshot, j diagnose.Job, known bool, due instant) instant {
+	leader := s.LeaderOf(j)
+	switch {
+	case leader != nil && !leader.Foreign:
+		return due
+	case s.Paused != nil && leader == nil:
+		return instant{Near: "after resume"}
+	case known && s.Error == "":
+		return instant{Near: "once a node leads"}
+	}
+	return due
+}
+
+func newEvents(events []diagnose.Event, now time.Time) (views []eventView) {
+	for _, e := range events {
+		views = append(views, eventView{
+			At: at(e.At.UTC(), now), Tone: eventTone(e.Event), Event: eventWords(e.Event),
+			NodeID: e.NodeID, Epoch: epoch(e.Epoch), Reason: clip(e.Why()),
+		})
+	}
+	return views
+}
+
+// eventWords is what the node did, or what befell it: it is not the node that is quarantined.
+func eventWords(event string) string {
+	switch event {
+	case "won":
+		return "took the lead"
+	case "lost", "expired":
+		return "lost the lead"
+	case "released":
+		return "gave up the lead"
+	case "quarantined":
+		return "began a quarantine"
+	}
+	return words(event)
+}
+
+func eventTone(event string) tone {
+	switch event {
+	case "won":
+		return good
+	case "lost", "expired":
+		return bad
+	case "quarantined", "restored", "paused":
+		return warn
+	default:
+		return idle
+	}
+}
+
+// clockShown is from when on a clock's offset is more than the way to Redis and back.
+const clockShown = 100 * time.Millisecond
+
+// seen is when a node last told of itself, to the second. Up to SeenWithin it is alive as
+// far as anybody can know, and a number of seconds would look like a fault.
+func seen(n diagnose.Node, s diagnose.Snapshot, now time.Time) instant {
+	i := at(now.Add(-ms(n.LastSeenMSAgo+s.AgeMS)).Round(time.Second).UTC(), now)
+	switch ago := ms(n.LastSeenMSAgo + s.AgeMS); {
+	case n.ID == s.NodeID && !n.Stale && n.Twin == "":
+		return instant{Near: "now"} // it shows this
+	case ago >= 0 && ago <= diagnose.SeenWithin && !n.Silent():
+		i.Near = "within " + text.Span(diagnose.SeenWithin)
+	}
+	return i
+}
+
+// elapsed is how long something has lasted.
+func elapsed(since, now time.Time) instant {
+	i := at(since.UTC(), now)
+	i.Near = text.Span(wholeSeconds(now.Sub(since)))
+	return i
+}
+
+// epoch is the number as logs write it, so that it can be searched for.
+func epoch(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// severity is how alarming a tone is.
+func severity(t tone) int { return map[tone]int{good: 1, warn: 2, bad: 3}[t] }
+
+// worseOf is the more alarming of two tones.
+func worseOf(a, b tone) tone {
+	if severity(a) < severity(b) {
+		return b
+	}
+	return a
+}

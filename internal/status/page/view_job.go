@@ -1,0 +1,237 @@
+package page
+
+import (
+	"net/url"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/text"
+)
+
+// jobPage is everything of one job.
+type jobPage struct {
+	Job       jobView
+	Name      string
+	IsCommand bool
+	IsPaused  bool
+	Overlap   string
+	Retry     string
+	Until     instant // when its pause ends by itself
+	Lag       *plot
+	Backlog   *plot
+	Running   []runningView
+	Entries   []entryView
+	Older     string // where the history goes on
+	Newest    string // where it begins; "" if it does here
+	Letters   []letterView
+	Trouble   []string // what could not be read
+	MayCancel bool
+}
+
+// entryView is one line of a job's history: a run, or slots that were missed.
+type entryView struct {
+	Run    *runView
+	Since  instant // the first slot of several
+	Slot   instant
+	By     string
+	Number string // of the attempt; "" for the first
+	Missed string // "12 slots missed"
+	Why    string
+	Error  string
+	When   instant
+	NodeID string
+}
+
+// overlapWords is what becomes of a slot while an earlier run goes on.
+func overlapWords(overlap string) string {
+	switch overlap {
+	case "forbid":
+		return "the slot is left out"
+	case "queue_one":
+		return "one run waits for it"
+	case "replace":
+		return "it is ended for the new one"
+	case "allow":
+		return "the new one runs beside it"
+	}
+	return words(overlap)
+}
+
+// missedWhy says a reason as people do.
+func missedWhy(reason string) string {
+	switch reason {
+	case "overlap":
+		return "an earlier run was still going on"
+	case "no_leader":
+		return "no node led"
+	case "late":
+		return "the leader came too late: its clock jumped, or its host stood still or was too busy"
+	case "ledger":
+		return "Redis did not take the slot"
+	case "paused":
+		return "the job was paused"
+	case "concurrency":
+		return "as many jobs ran as may"
+	case "unknown":
+		return "an earlier leader left them open, and has not said why"
+	}
+	return words(reason)
+}
+
+func newEntries(job string, entries []operate.Entry, now time.Time) (views []entryView) {
+	for _, e := range entries {
+		v := entryView{When: at(e.At.UTC(), now)}
+		if m := e.Missed; m != nil {
+			v.Missed, v.Why, v.Error, v.NodeID = text.Count(int64(m.Count), "slot")+" missed", missedWhy(m.Reason), clip(visible(m.Error)), m.NodeID
+			v.When = at(m.Last.UTC(), now)
+			if m.Count > 1 {
+				v.Since = at(m.First.UTC(), now)
+			}
+			if m.Count == 0 {
+				v.Missed, v.Why = "nothing is caught up from before", "nothing was known of earlier runs: the job is new, or Redis has lost its data"
+			}
+		}
+		if r := e.Run; r != nil {
+			run := *r
+			run.NodeID = "" // it has a column of its own
+			v.Run, v.By, v.Slot, v.NodeID = newRunView(job, &run, now), clip(r.By), at(r.Slot.UTC(), now), r.NodeID
+			if r.Idle != nil {
+				v.Since = at(r.Idle.First.UTC(), now)
+			}
+			if r.ID != "" && e.ID != "" {
+				v.Run.URL += "?entry=" + url.QueryEscape(e.ID)
+			}
+			if r.Attempt > 1 {
+				v.Number = text.Number(r.Attempt)
+			}
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// entriesShown is how much of a history one page has.
+const entriesShown = 50
+
+// jobNamed finds a job of s; nil if there is none.
+func jobNamed(s diagnose.Snapshot, name string) *diagnose.Job {
+	for i := range s.Jobs {
+		if s.Jobs[i].Name == name {
+			return &s.Jobs[i]
+		}
+	}
+	return nil
+}
+
+func newJobPage(s diagnose.Snapshot, j diagnose.Job, samples []operate.Sample, entries []operate.Entry, before string) jobPage {
+	now := s.Clock()
+	v := jobPage{
+		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap),
+		Entries: newEntries(j.Name, entries, now),
+	}
+	v.Job.Next = nextRun(s, j, true, v.Job.Next)
+	if j.Paused != nil && !j.Paused.Until.IsZero() {
+		v.Until = at(j.Paused.Until.UTC(), now)
+	}
+	if r := j.Retry; r != nil {
+		v.Retry = "attempt " + text.Number(r.Attempt) + " at " + at(r.At.UTC(), now).Clock
+	}
+	for _, r := range runsOf(j) {
+		v.Running = append(v.Running, newRunningView(j, r, now))
+	}
+	v.MayCancel = len(v.Running) > 0 || j.Retry != nil
+	if !j.Command {
+		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, j.LateAfter().Seconds(), seconds)
+		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0, func(n float64) string { return text.Number(int64(n)) })
+	}
+	if len(entries) == entriesShown {
+		v.Older = jobURL(j.Name) + "?before=" + url.QueryEscape(entries[len(entries)-1].ID)
+	}
+	if before != "" {
+		v.Newest = jobURL(j.Name)
+	}
+	return v
+}
+
+// runPage is one run, and what it printed.
+type runPage struct {
+	Job, JobURL, ID string
+	Live            bool // it goes on
+	State           string
+	Tone            tone
+	Facts           []fact
+	Error           string
+	Output          string
+	Dropped         string // how much before Output is not kept
+	NoOutput        string // why there is none
+	Cancel          string // where it is cancelled
+}
+
+type fact struct {
+	Name, Text string
+	When       instant
+}
+
+// maxOutput is how much of a run's output the page shows: its end.
+const maxOutput = 96 << 10
+
+func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string) runPage {
+	now := s.Clock()
+	v := runPage{Job: j.Name, JobURL: jobURL(j.Name), ID: id, State: "not known", Tone: idle}
+	if r == nil {
+		return v
+	}
+	v.State, v.Tone, v.Error, v.Live = words(r.State), runTone(r.State), clip(visible(r.Error)), r.State == "running"
+	add := func(name, text string) {
+		if text != "" {
+			v.Facts = append(v.Facts, fact{Name: name, Text: text})
+		}
+	}
+	v.Facts = append(v.Facts, fact{Name: "Started", When: at(r.Started.UTC(), now)})
+	if v.Live {
+		v.Facts = append(v.Facts, fact{Name: "For", When: elapsed(r.Started, now)})
+		v.Cancel = orderURL(operate.KindCancel, "job", j.Name, "run", id)
+	} else {
+		add("Took", text.Span(ms(r.DurationMS)))
+	}
+	add("Node", r.NodeID)
+	add("Trigger", words(r.Trigger))
+	add("Asked for", clip(r.By))
+	if !r.Slot.IsZero() {
+		v.Facts = append(v.Facts, fact{Name: "Slot", When: at(r.Slot.UTC(), now)})
+	}
+	if r.Attempt > 1 {
+		add("Attempt", text.Number(r.Attempt))
+	}
+	if r.ExitCode != nil {
+		add("Exit code", text.Number(*r.ExitCode))
+	}
+	if !j.Command {
+		add("Rows", text.Number(r.Rows))
+	}
+	if r.Dead > 0 {
+		add("Dead letters", text.Number(r.Dead))
+	}
+	add("Epoch", epoch(r.Epoch))
+	return v
+}
+
+// show adds what the run printed.
+func (v *runPage) show(o operate.Printed) {
+	v.Live = v.Live || o.Running && v.State == "not known"
+	shown, dropped := o.Text, o.Dropped
+	if cut := len(shown) - maxOutput; cut > 0 {
+		shown, dropped = shown[cut:], dropped+int64(cut)
+	}
+	v.Output = visible(shown)
+	if dropped > 0 {
+		v.Dropped = text.Number(dropped) + " bytes before this are not shown"
+	}
+	if v.Output == "" {
+		v.NoOutput = "It has printed nothing."
+		if v.Live {
+			v.NoOutput = "It has printed nothing yet."
+		}
+	}
+}

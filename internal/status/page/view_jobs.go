@@ -1,0 +1,193 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/text"
+)
+
+// manyJobs is how many the page shows unasked. It is fetched and compared every second:
+// a few thousand rows would keep a browser busy with nothing else, and nobody reads them.
+const manyJobs = 200
+
+type jobView struct {
+	Name, Target, Lock    string
+	URL                   string
+	Words, Schedule, Zone string
+	Next                  instant
+	Paused                string  // "by alice: upgrade"
+	Since                 instant // of the pause
+	Running               instant // Near: "for 12 s"
+	On                    string  // the node
+	SoFar                 string  // "1,200 rows of 5,000 changes"
+	Last                  *runView
+	Failures              string // "3 failures in a row"
+	Overdue               string // "late: due at 02:30:00 CST"
+	Backlog, Lag          string
+	LagTone               tone
+	Spark                 *spark
+}
+
+type runView struct {
+	Tone                        tone
+	State, Summary, Dead, Error string
+	Started                     instant
+	URL                         string
+}
+
+// runningView is a run that goes on.
+type runningView struct {
+	Job, URL, JobURL, On, SoFar, Trigger, By string
+	Started                                  instant
+}
+
+// manyRunning is how many the first page lists.
+const manyRunning = 20
+
+// runsOf are all runs of a job that go on.
+func runsOf(j diagnose.Job) []diagnose.Run {
+	if len(j.Open) == 0 && j.Running != nil {
+		return []diagnose.Run{*j.Running}
+	}
+	return j.Open
+}
+
+func newRunningView(j diagnose.Job, r diagnose.Run, now time.Time) runningView {
+	return runningView{
+		Job: j.Name, URL: runURL(j.Name, r.ID), JobURL: jobURL(j.Name), On: cmp.Or(r.NodeID, "?"), SoFar: soFar(r),
+		Trigger: words(r.Trigger), By: clip(r.By), Started: elapsed(r.Started, now),
+	}
+}
+
+func jobURL(job string) string { return "/jobs/" + url.PathEscape(job) }
+
+func runURL(job, run string) string {
+	if run == "" {
+		return jobURL(job)
+	}
+	return jobURL(job) + "/runs/" + url.PathEscape(run)
+}
+
+func newJobView(j diagnose.Job, now time.Time) jobView {
+	v := jobView{
+		Name: j.Name, Target: j.Target, Words: cmp.Or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
+		Next: at(j.NextRun, now), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
+	}
+	if v.Words == v.Schedule {
+		v.Schedule = "" // once is enough
+	}
+	if strings.HasPrefix(j.Schedule, "@every") || strings.HasPrefix(j.Schedule, "@always") || strings.Contains(v.Words, v.Zone) {
+		v.Zone = "" // the same in every zone, or said already
+	}
+	if !j.NextRun.IsZero() && j.NextRun.Before(now) {
+		v.Next.Near = "due"
+	}
+	switch {
+	case j.ConsecutiveFailures > 1:
+		v.Failures = fmt.Sprintf("%s failures in a row", text.Number(j.ConsecutiveFailures))
+	case j.IsFailing() && (j.LastRun == nil || runTone(j.LastRun.State) != bad):
+		v.Failures = "no success since a failure" // its last run does not show it
+	}
+	switch j.IsLate(now) {
+	case diagnose.LateNoSuccess:
+		v.Overdue = "late: due at " + at(j.DueAt.In(j.NextRun.Location()), now).Clock
+	case diagnose.LateLag:
+		v.Overdue = "late: behind since " + at(j.DueAt.In(j.NextRun.Location()), now).Clock
+	}
+	if r := j.Running; r != nil {
+		v.Running, v.On = elapsed(r.Started, now), cmp.Or(r.NodeID, "?")
+		v.SoFar = soFar(*r)
+	}
+	if p := j.Paused; p != nil {
+		v.Paused, v.Since = clip(p.Reason), elapsed(p.Since, now)
+	}
+	if j.Backlog != nil {
+		v.Backlog = text.Number(*j.Backlog)
+	}
+	if lag, ok := j.Lag(); ok {
+		v.Lag, v.LagTone = text.Span(lag), idle
+		if j.IsDataLate(now) {
+			v.LagTone = bad
+		}
+	}
+	return v
+}
+
+// soFar is how far a run is that has told.
+func soFar(r diagnose.Run) string {
+	switch {
+	case r.Backlog != nil:
+		return text.Count(r.Rows, "row") + " of " + text.Count(*r.Backlog, "change")
+	case r.Batches > 0:
+		return text.Count(r.Rows, "row") + " so far"
+	}
+	return ""
+}
+
+func newRunView(job string, r *diagnose.Run, now time.Time) *runView {
+	if r == nil {
+		return nil
+	}
+	v := &runView{
+		Tone: runTone(r.State), State: words(r.State), Summary: "took " + text.Span(ms(r.DurationMS)), Error: clip(visible(r.Error)), URL: runURL(job, r.ID),
+	}
+	if r.Rows > 0 {
+		v.Summary = text.Count(r.Rows, "row") + " in " + text.Span(ms(r.DurationMS))
+	}
+	if r.Idle != nil {
+		v.Summary = text.Count(int64(r.Idle.Runs), "run") + " with nothing to do"
+	}
+	if r.NodeID != "" {
+		v.Summary += ", on " + r.NodeID
+	}
+	if r.Trigger != "schedule" && r.Trigger != "" { // the usual one says nothing
+		v.Summary += ", " + words(r.Trigger)
+	}
+	if r.Dead > 0 {
+		v.Dead = text.Count(r.Dead, "dead letter")
+	}
+	if !r.Started.IsZero() {
+		v.Started = at(r.Started.UTC(), now)
+	}
+	return v
+}
+
+func runTone(state string) tone {
+	switch state {
+	case "succeeded":
+		return good
+	case "failed", "timed_out":
+		return bad
+	case "cancelled":
+		return warn
+	case "running":
+		return busy
+	default:
+		return idle
+	}
+}
+
+// worstFirst orders jobs by how much they concern an operator, and those of a kind as
+// the configuration has them, so that rows keep their places.
+func worstFirst(jobs []diagnose.Job, now time.Time) []diagnose.Job {
+	rank := func(j diagnose.Job) int {
+		switch {
+		case j.IsFailing(), j.IsLate(now) != "":
+			return 0
+		case j.Paused != nil:
+			return 1
+		case j.Running != nil:
+			return 2
+		}
+		return 3
+	}
+	jobs = slices.Clone(jobs)
+	slices.SortStableFunc(jobs, func(a, b diagnose.Job) int { return cmp.Compare(rank(a), rank(b)) })
+	return jobs
+}

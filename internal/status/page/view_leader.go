@@ -1,0 +1,109 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/text"
+)
+
+type leaderView struct {
+	Tone     tone
+	Name     string // set apart from the headline around it
+	Headline string
+	Note     string
+	Here     bool // this node leads
+	Epoch    string
+	Owner    string
+	Since    instant
+	Held     instant // Near: "2 h 3 min"
+	Lease    *leaseView
+	Pauses   bool   // somebody has paused it
+	Next     string // what to do; "" where all is well
+}
+
+type leaseView struct {
+	Tone        tone
+	Left, TTL   string
+	LeftMS, Max int64
+	Until       int64 // in ms of the epoch, by the clock of the node
+}
+
+func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
+	switch l := s.Leader; {
+	case !known:
+		v := leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election’s state."}
+		if s.Redis.OK { // else Redis is what there is to see to
+			v.Next = "Open the page of another node."
+		}
+		return v
+	case s.LastLeader != nil:
+		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.AgeMS, now), Note: sentence(s.Vacancy)}
+		if s.Redis.OK { // else Redis is what there is to see to
+			v.Next = "Open the page of another node, and see whether this node reaches Redis."
+		}
+		return v
+	case l == nil && s.Error != "":
+		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now.", Next: "Open the page of another node, and see whether this node reaches Redis."}
+	case l == nil && s.Paused != nil:
+		return leaderView{Tone: warn, Headline: "Paused: nobody leads", Since: at(s.Paused.Since.UTC(), now), Held: elapsed(s.Paused.Since, now), Pauses: true,
+			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs.", Next: "Resume when the work is done: baton resume."}
+	case l == nil:
+		return leaderView{Tone: bad, Headline: "Nobody leads", Next: vacantNext(s), Note: cmp.Or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
+	case l.Foreign:
+		return leaderView{
+			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.AgeMS, now),
+			Note: fmt.Sprintf("No baton node wrote what is in %q. No job runs until that program lets go.", s.LockKey),
+			Next: "Find out which program it is by the owner shown here, and stop it. baton explain tells more.",
+		}
+	default:
+		v := leaderView{
+			Tone: good, Name: cmp.Or(l.NodeID, "an unnamed node"), Headline: " leads", Here: l.NodeID == s.NodeID,
+			Epoch: epoch(l.Epoch), Owner: l.Owner, Since: at(l.Since.UTC(), now), Lease: newLeaseView(l, s.AgeMS, now),
+		}
+		if l.Since.IsZero() {
+			v.Since = instant{}
+		} else {
+			v.Held = elapsed(l.Since, now)
+		}
+		if s.Paused != nil {
+			v.Tone, v.Pauses, v.Note = warn, true, "Paused "+clip(s.Paused.Reason)+". It is about to step down."
+		}
+		if s.Error != "" {
+			v.Tone, v.Headline, v.Note = warn, " led when last seen", "Another node may lead by now."
+			if s.Redis.OK { // else Redis is what there is to see to
+				v.Next = "Open the page of another node, and see whether this node reaches Redis."
+			}
+		}
+		return v
+	}
+}
+
+// newLeaseView counts the lease down by the Snapshot's age: it goes on ending while
+// nobody can be asked.
+func newLeaseView(l *diagnose.Leader, ageMS int64, now time.Time) *leaseView {
+	if l.LeaseLeftMS < 0 || l.TTLMS <= 0 {
+		return nil
+	}
+	left := min(max(l.LeaseLeftMS-ageMS, 0), l.TTLMS)
+	v := &leaseView{Tone: good, LeftMS: left, Max: l.TTLMS, Left: text.Span(ms(left)), TTL: text.Span(ms(l.TTLMS)), Until: now.UnixMilli() + left}
+	switch {
+	case left*6 < l.TTLMS:
+		v.Tone = bad
+	case left*5 < l.TTLMS*2:
+		v.Tone = warn
+	}
+	return v
+}
+
+// vacantNext is what to do while nobody leads.
+func vacantNext(s diagnose.Snapshot) string {
+	for _, n := range s.Nodes {
+		if !n.Silent() && !n.Observer {
+			return "Wait some seconds. If it stays so: baton explain tells why a node does not lead."
+		}
+	}
+	return "Start a node: systemctl start baton."
+}

@@ -1,0 +1,182 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/text"
+)
+
+// verdict answers one question in one word, and says what to do about it.
+type verdict struct {
+	Tone     tone
+	Question string
+	Answer   string
+	Note     string
+	Detail   string // more of it than fits beside others; "": Note is all
+	Next     string // what to do; "" where all is well
+	Link, Of string // where to look, which is the page of that job; "" is nowhere else
+	Say      string // read out when it comes up; without figures, which would chatter
+}
+
+// dataVerdict answers whether the database is behind Redis.
+func dataVerdict(s diagnose.Snapshot) verdict {
+	v := verdict{Question: "Data", Tone: good, Answer: "Up to date"}
+	d := diagnose.DataOf(s)
+	waiting := text.Count(d.Waiting, "change") + " waiting"
+	switch {
+	case s.Error != "":
+		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
+		v.Next = "Changes wait in Redis until it can be read: check Redis first."
+	case len(s.Jobs) > 0 && d.State == diagnose.DataNoneHere:
+		v.Tone, v.Answer, v.Note = idle, "No flush", "all jobs run commands"
+	case d.State == diagnose.DataLate:
+		v.Tone, v.Answer, v.Say = bad, text.Span(d.Lag)+" late", "Data is late"
+		v.Next, v.Link, v.Of = jobNext(s, *d.Worst), jobURL(d.Worst.Name), d.Worst.Name
+		v.Note = d.Worst.Name
+		if more := len(d.Late) - 1; more > 0 {
+			v.Note += fmt.Sprintf(" and %d more", more)
+		}
+		v.Note += "; " + waiting
+	case d.State == diagnose.DataStuck:
+		v.Tone, v.Answer, v.Note, v.Say = bad, "Not written", namesOf(d.Unwritten)+" failing; "+waiting, "Data is not written"
+		v.Next, v.Link, v.Of = jobNext(s, d.Unwritten[0]), jobURL(d.Unwritten[0].Name), d.Unwritten[0].Name
+	case d.Worst == nil:
+		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
+	case d.State == diagnose.DataUnknown:
+		v.Tone, v.Answer, v.Note = idle, "Partly unknown", namesOf(d.Unmeasured)+" never succeeded; "+waiting
+	case d.Lag == 0 && d.Waiting == 0:
+		v.Note = "nothing waits to be written"
+	default:
+		v.Note = "at most " + text.Span(d.Lag) + " behind; " + waiting
+	}
+	return v
+}
+
+func namesOf(jobs []diagnose.Job) string {
+	names := make([]string, len(jobs))
+	for i, j := range jobs {
+		names[i] = j.Name
+	}
+	return text.Names(names, namesShown)
+}
+
+// jobNext is what to do about a job that fails or is late.
+func jobNext(s diagnose.Snapshot, j diagnose.Job) string {
+	switch s.WhatNow(j) {
+	case diagnose.NextRead:
+		return "Read the last error of " + j.Name + ", fix the cause, and run the job."
+	case diagnose.NextOutput:
+		return "Read what " + j.Name + " printed, fix the cause, and run the job."
+	case diagnose.NextLead:
+		return "No job runs until a node leads. Nothing is lost: changes wait in Redis."
+	case diagnose.NextResume:
+		return "The job is paused: resume " + j.Name + "."
+	case diagnose.NextWait:
+		return "The job is running: check whether its backlog shrinks."
+	}
+	return "No run has succeeded since it was due: see its history, and run it."
+}
+
+// whyShown is how much of an error stands at the top of the page.
+const whyShown = 160
+
+// jobsVerdict answers whether the last runs succeeded.
+func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
+	var failing, late, paused []diagnose.Job
+	running, ran := 0, 0
+	now := s.Clock()
+	for _, j := range s.Jobs {
+		if j.IsLate(now) != "" {
+			late = append(late, j)
+		}
+		if j.Paused != nil {
+			paused = append(paused, j)
+		}
+		if j.Running != nil {
+			running++
+		}
+		if j.LastRun != nil {
+			ran++
+		}
+		if j.IsFailing() {
+			failing = append(failing, j)
+		}
+	}
+	v := verdict{Question: "Jobs", Tone: good, Answer: fmt.Sprintf("All %d healthy", len(s.Jobs)), Note: fmt.Sprintf("%d running now", running)}
+	about := func(t tone, what string, jobs []diagnose.Job) {
+		v.Tone, v.Answer, v.Note = t, fmt.Sprintf("%d of %d %s", len(jobs), len(s.Jobs), what), namesOf(jobs)
+		v.Next, v.Link, v.Of = jobNext(s, jobs[0]), jobURL(jobs[0].Name), jobs[0].Name
+	}
+	switch {
+	case !known:
+		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
+	case len(s.Jobs) == 0:
+		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
+	case len(failing) > 0:
+		about(bad, "failing", failing)
+		v.Say = "Jobs are failing"
+		if last := failing[0].LastRun; last != nil && last.Error != "" {
+			v.Detail = v.Note + ". The last error of " + v.Of + ": " + text.Clip(visible(last.Error), whyShown)
+		}
+	case len(late) > 0:
+		about(bad, "late", late)
+		v.Say = "Jobs are late"
+	case len(paused) > 0:
+		about(warn, "paused", paused)
+		v.Next = "Resume when the work that it was for is done."
+	case ran == 0 && running == 0:
+		v.Tone, v.Answer = idle, "None has run yet"
+	case len(s.Jobs) == 1:
+		v.Answer = "Healthy"
+	}
+	if s.Error != "" && known && len(s.Jobs) > 0 {
+		v.Tone, v.Note = worseOf(v.Tone, warn), "when last seen"
+	}
+	return v
+}
+
+const redisQuestion, nodesQuestion = "Redis", "Nodes"
+
+// redisVerdict answers whether this node reaches its Redis.
+func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
+	v := verdict{Question: redisQuestion, Tone: good, Answer: "Answers", Note: s.Redis.Host}
+	if !s.Redis.OK {
+		v.Tone, v.Answer, v.Detail = bad, "Does not answer", clip(visible(s.Redis.Error))
+		v.Next = "See whether Redis runs at " + cmp.Or(s.Redis.Host, "its address") + ", and ask baton doctor on this node. The page of another node tells whether it is this one alone."
+		v.Say = "Redis does not answer"
+	}
+	if !s.Redis.Since.IsZero() {
+		v.Note += ", for " + text.Span(wholeSeconds(now.Sub(s.Redis.Since)))
+	}
+	return v
+}
+
+// nodesVerdict answers who would take over.
+func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
+	count := s.Count()
+	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", count.Live), Note: fmt.Sprintf("%d could take over", count.Ready)}
+	troubles := nodeTroubles(s)
+	if count.Silent > 0 {
+		v.Answer += fmt.Sprintf(", %d silent", count.Silent)
+	}
+	switch {
+	case !known:
+		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
+	case s.Error != "":
+		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", count.Live)
+	case count.Silent > 0:
+		v.Tone, v.Note, v.Next, v.Say = warn, troubles[0].note, troubles[0].next, "A node is silent"
+	case s.Leader == nil && count.Ready == 0:
+		v.Tone, v.Note, v.Next = warn, "none could lead", "Start a node that may lead."
+	case s.Leader == nil:
+		v.Note = fmt.Sprintf("%d could lead", count.Ready)
+	case count.Ready == 0:
+		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, nobody goes on."
+	case len(troubles) > 0:
+		v.Tone, v.Note, v.Next = warn, troubles[0].note, troubles[0].next
+	}
+	return v
+}

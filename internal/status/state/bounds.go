@@ -1,0 +1,52 @@
+package state
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+)
+
+// Bounded is a node whose answers are bounded.
+func Bounded(n operate.Node) operate.Node { return boundedNode{n} }
+
+// boundedNode answers as another one does, within bounds.
+type boundedNode struct{ operate.Node }
+
+func (b boundedNode) History(ctx context.Context, job, before string, n int) ([]operate.Entry, error) {
+	entries, err := b.Node.History(ctx, job, before, n)
+	return operate.Bounded(entries), err
+}
+
+func (b boundedNode) Samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
+	samples, err := b.Node.Samples(ctx, since)
+	return slices.DeleteFunc(samples, func(s operate.Sample) bool {
+		if !operate.Writable(s.At) {
+			return true
+		}
+		for name, level := range s.Jobs {
+			if len(name) > operate.MostName || math.IsNaN(level.LagSeconds) || math.IsInf(level.LagSeconds, 0) {
+				return true
+			}
+		}
+		return false
+	}), err
+}
+
+func (b boundedNode) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
+	events, err := b.Node.Events(ctx, n)
+	return operate.Bounded(events), err
+}
+
+func (b boundedNode) Run(ctx context.Context, job, runID string) (operate.JobRun, error) {
+	run, err := b.Node.Run(ctx, job, runID)
+	return operate.Bounded(run), err
+}
+
+func (b boundedNode) Explain(ctx context.Context, node string) (operate.Explanation, error) {
+	x, err := b.Node.Explain(ctx, node)
+	return operate.Bounded(x), err
+}

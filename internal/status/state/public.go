@@ -1,0 +1,52 @@
+package state
+
+import (
+	"strings"
+
+	"baton/internal/diagnose"
+)
+
+// Listed has no list that is null: programs may loop over them unseen.
+func Listed(s diagnose.Snapshot) diagnose.Snapshot {
+	s.Nodes = append([]diagnose.Node{}, s.Nodes...)
+	s.Jobs = append([]diagnose.Job{}, s.Jobs...)
+	s.Events = append([]diagnose.Event{}, s.Events...)
+	return s
+}
+
+// Public is a state for everybody: without what commands print, and what stands in records.
+func Public(s diagnose.Snapshot) diagnose.Snapshot {
+	s.Jobs = append([]diagnose.Job{}, s.Jobs...)
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		j.Running, j.LastRun = PublicRun(j.Running), PublicRun(j.LastRun)
+		j.Open = append([]diagnose.Run(nil), j.Open...)
+		for k := range j.Open {
+			j.Open[k] = *PublicRun(&j.Open[k])
+		}
+	}
+	return s
+}
+
+func PublicRun(r *diagnose.Run) *diagnose.Run {
+	if r == nil {
+		return nil
+	}
+	run := *r
+	run.Output, run.Error = "", PublicError(r.Error)
+	return &run
+}
+
+// PublicError is the beginning of an error, which says of what kind it is: what follows
+// may be a command's last words, or values of a record.
+func PublicError(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	kind, _, cut := strings.Cut(line, ": ")
+	if at := strings.IndexAny(kind, "\"'`"); at >= 0 {
+		kind, cut = kind[:at], true
+	}
+	if cut || more {
+		return strings.TrimSpace(kind) + " …"
+	}
+	return kind
+}

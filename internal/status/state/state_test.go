@@ -1,0 +1,48 @@
+package state
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/diagnose"
+)
+
+// An order may come while the state is gathered: what that finds may be how it was before.
+func TestWhoGaveAnOrderSeesWhatItDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var state atomic.Int64
+		w := New(Config{Patience: time.Second, Log: zap.NewNop(), Source: func(context.Context) (diagnose.Snapshot, error) {
+			was := state.Load()
+			time.Sleep(100 * time.Millisecond)
+			return diagnose.Snapshot{LockKey: "baton", Nodes: []diagnose.Node{{LastSeenMSAgo: was}}}, nil
+		}})
+		look := func() int64 {
+			s, ok := w.Snapshot(t.Context())
+			if !ok {
+				t.Fatal("nothing is known")
+			}
+			return s.Nodes[0].LastSeenMSAgo
+		}
+		for order := range int64(3) {
+			early := make(chan int64, 1)
+			go func() { early <- look() }()
+			time.Sleep(10 * time.Millisecond)
+			state.Add(1)
+			w.Outdate()
+			if got := look(); got != state.Load() {
+				t.Errorf("after order %d the state is that of %d", state.Load(), got)
+			}
+			if got := <-early; got < order-1 || got > state.Load() {
+				t.Errorf("who asked before order %d sees the state of %d", state.Load(), got)
+			}
+			if got := look(); got != state.Load() {
+				t.Errorf("later the state is that of %d, not %d", got, state.Load())
+			}
+		}
+	})
+}

@@ -1,0 +1,33 @@
+package web
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+)
+
+// take reads a body whole; what goes wrong is told when it is decoded.
+func TakeBody(r *http.Request) (whole bool) {
+	if r.Body == nil {
+		return true
+	}
+	conn := connectionOf(r)
+	conn.wait() // for whoever sends it
+	body, err := io.ReadAll(r.Body)
+	conn.resume()
+	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})), int64(len(body))
+	if err != nil {
+		r.ContentLength = -1
+	}
+	return err == nil
+}
+
+// broken is the end of what could not be read on.
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) {
+	if b.err == nil {
+		return 0, io.EOF
+	}
+	return 0, b.err
+}

@@ -1,0 +1,28 @@
+package web
+
+import (
+	"log"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// NewServerLog is the log of the HTTP server itself. A handshake of TLS fails whenever
+// somebody tries the port, such as a load balancer, each time: that is told seldom, since
+// it may be a client that does not take the certificate.
+func NewServerLog(to *zap.Logger) *log.Logger { return log.New(&serverLog{to: to}, "", 0) }
+
+type serverLog struct {
+	to         *zap.Logger
+	handshakes Seldom
+}
+
+func (l *serverLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.Contains(text, "TLS handshake error") {
+		l.handshakes.Tell(func(count int) { l.to.Info(text, zap.Int("count", count)) })
+	} else {
+		l.to.Warn(text)
+	}
+	return len(line), nil
+}

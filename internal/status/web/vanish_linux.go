@@ -1,0 +1,27 @@
+package web
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+)
+
+// noticeVanished has a connection end whose client does not confirm what it was sent. The
+// kernel alone would try for a quarter of an hour, and a stream has a place so long.
+func noticeVanished(conn net.Conn, within time.Duration) error {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		set = sys.SetsockoptInt(int(fd), sys.IPPROTO_TCP, sys.TCP_USER_TIMEOUT, int(within.Milliseconds()))
+	})
+	return errors.Join(err, set)
+}
