@@ -23,6 +23,7 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/work"
 	"baton/internal/diagnose"
+	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
 	"baton/internal/operate/direct"
@@ -268,8 +269,9 @@ func (n *node) health() status.Health {
 	all := n.all()
 	own := all[0]
 	term := own.elector.Leading()
+	_, waiting := own.waiting()
 	h := status.Health{
-		Live: true, Ready: true, Leading: term != nil && term.Trusted(), Leader: own.elector.Holder(), Waiting: own.waiting(),
+		Live: true, Ready: true, Leading: term != nil && term.Trusted(), Leader: own.elector.Holder(), Waiting: waiting,
 	}
 	for _, c := range all {
 		if idle := c.elector.SinceProgress(); idle > electionStuckAfter(c.timing) {
@@ -282,14 +284,17 @@ func (n *node) health() status.Health {
 }
 
 // waiting is why this node does not take the lock, although nobody else may hold it.
-func (c *candidacy) waiting() string {
+func (c *candidacy) waiting() (elector.Code, string) {
 	if c.elector.Leading() != nil {
-		return ""
+		return "", ""
 	}
-	if why := c.elector.Waiting(); why != "" {
-		return why
+	if code, why := c.elector.Waiting(); why != "" {
+		return code, why
 	}
-	return c.observer.aside.Reason()
+	if why := c.observer.aside.Reason(); why != "" {
+		return elector.CodeAside, why
+	}
+	return "", ""
 }
 
 // snapshot gathers the page's content. With an error it still tells what the node
@@ -306,7 +311,7 @@ func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	if c.elector.Leading() != nil {
 		own.Role = diagnose.RoleLeading
 	}
-	own.Waiting = c.waiting()
+	own.WaitingCode, own.Waiting = c.waiting()
 	n.mu.Lock()
 	own.Jobs = direct.ConfiguredJobs(work.Plain(n.inventory.Tasks), own.Now)
 	n.mu.Unlock()

@@ -43,12 +43,10 @@ type observer struct {
 	mu         sync.Mutex
 	epoch      int64     // of the running or last term
 	role       string    // what systemd is told that this node does
+	leads      bool      // that it leads, under epoch
 	storeAway  bool      // Redis does not answer
 	storeSince time.Time // since when it does, or does not
 }
-
-// leadingRole begins what systemd is told while this node leads.
-const leadingRole = "leading epoch "
 
 func (o *observer) observe(ev elector.Event) {
 	log := o.log
@@ -101,7 +99,7 @@ func (o *observer) won(log *zap.Logger, ev elector.Event) {
 	o.mu.Lock()
 	o.epoch = ev.Epoch
 	o.mu.Unlock()
-	o.does(fmt.Sprint(leadingRole, ev.Epoch))
+	o.doesLead(ev.Epoch)
 	o.metrics.Won(ev.Epoch)
 	if term := o.elector.Leading(); term != nil {
 		o.metrics.Lease(term.UntilHardStop)
@@ -127,14 +125,14 @@ func (o *observer) raised(epoch int64) {
 	o.mu.Lock()
 	higher := epoch > o.epoch
 	o.epoch = max(o.epoch, epoch)
-	leading := strings.HasPrefix(o.role, leadingRole)
+	leading := o.leads
 	o.mu.Unlock()
 	if !higher {
 		return
 	}
 	o.metrics.Epoch(epoch)
 	if leading {
-		o.does(fmt.Sprint(leadingRole, epoch))
+		o.doesLead(epoch)
 	}
 }
 
@@ -201,10 +199,15 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	}
 }
 
-// does tells systemd what this node does now.
-func (o *observer) does(role string) {
+// does tells systemd what this node does now, which is not to lead.
+func (o *observer) does(role string) { o.becomes(role, false) }
+
+// doesLead tells systemd that this node leads.
+func (o *observer) doesLead(epoch int64) { o.becomes(fmt.Sprint("leading epoch ", epoch), true) }
+
+func (o *observer) becomes(role string, leads bool) {
 	o.mu.Lock()
-	o.role = role
+	o.role, o.leads = role, leads
 	o.mu.Unlock()
 	o.tell()
 }

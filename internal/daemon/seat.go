@@ -42,7 +42,8 @@ func (s seatOf) Idle() bool {
 }
 
 func (s seatOf) Heard() (balance.Heard, error) {
-	h := balance.Heard{Leader: s.elector.Holder(), Barred: s.elector.Waiting() != ""}
+	_, barred := s.elector.Waiting()
+	h := balance.Heard{Leader: s.elector.Holder(), Barred: barred != ""}
 	h.Free = h.Leader == "" && !s.elector.Held()
 	return h, s.elector.StoreTrouble()
 }

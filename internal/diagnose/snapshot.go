@@ -5,7 +5,11 @@
 // notifications ask these functions and word the answers themselves, so that they agree.
 package diagnose
 
-import "time"
+import (
+	"time"
+
+	"baton/internal/elector"
+)
 
 // Snapshot is what one node knows of its election and jobs at one moment. Nothing
 // in it is secret, and every text in it may come from outside: the page escapes all.
@@ -22,11 +26,13 @@ type Snapshot struct {
 	LastLeader *Leader `json:"last_leader,omitempty"`
 	Paused     *Pause  `json:"paused,omitempty"` // nobody may lead; a leader that there still is steps down
 	Waiting    string  `json:"waiting,omitzero"` // why this node does not take the lead, where nobody's lead is the reason
-	Redis      Redis   `json:"redis"`
-	Nodes      []Node  `json:"nodes"`
-	Locks      []Lock  `json:"locks,omitempty"` // that some jobs have of their own
-	Jobs       []Job   `json:"jobs"`
-	Events     []Event `json:"events"` // the latest first
+	// WaitingCode says the same to programs: "paused", "quarantine", "reserved", "priority", "aside", or "left".
+	WaitingCode elector.Code `json:"waiting_code,omitzero"`
+	Redis       Redis        `json:"redis"`
+	Nodes       []Node       `json:"nodes"`
+	Locks       []Lock       `json:"locks,omitempty"` // that some jobs have of their own
+	Jobs        []Job        `json:"jobs"`
+	Events      []Event      `json:"events"` // the latest first
 	// LeftStages are changes that no job flushes any more.
 	LeftStages []LeftStage `json:"left_stages,omitempty"`
 	// Problems are the verdicts of [Problems]; set where a Snapshot is written as JSON.

@@ -135,7 +135,7 @@ func TestWhoeverStandsAsideIsNotTakenForAnObserver(t *testing.T) {
 			return &elector.Abdication{Reason: "its database is away", CoolDown: time.Minute}
 		})
 		time.Sleep(30 * time.Second)
-		if why := a.Waiting(); why != "" {
+		if _, why := a.Waiting(); why != "" {
 			t.Errorf("waits because of %q", why)
 		}
 		if told := a.kinds(elector.EventWaiting); len(told) > 0 {
@@ -143,7 +143,7 @@ func TestWhoeverStandsAsideIsNotTakenForAnObserver(t *testing.T) {
 		}
 		s.Restart(true)
 		time.Sleep(2 * poll)
-		if why := a.Waiting(); why != "in quarantine" {
+		if _, why := a.Waiting(); why != "in quarantine" {
 			t.Errorf("waits because of %q; want the quarantine, which is in everybody's way", why)
 		}
 		a.stop()

@@ -179,7 +179,7 @@ func (e *Elector) known(a Answer) {
 	held := a.Outcome == Held
 	changed := e.held != held || e.holder != a.Holder || e.holderEpoch != a.Epoch
 	waits := a.Reason != "" && a.Reason != e.waiting
-	e.leading, e.held, e.holder, e.holderEpoch, e.waiting = nil, held, a.Holder, a.Epoch, a.Reason
+	e.leading, e.held, e.holder, e.holderEpoch, e.waiting, e.waitCode = nil, held, a.Holder, a.Epoch, a.Reason, a.Code
 	e.mu.Unlock()
 	switch {
 	case changed && held:

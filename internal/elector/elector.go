@@ -98,6 +98,7 @@ type Elector struct {
 	holder      string            // node; "" while nobody is known to, or a foreign client does
 	holderEpoch int64             // of its term; 0 while unknown
 	waiting     string            // why nobody may take the free lock; "" when that is not so
+	waitCode    Code              // the same for programs
 	progress    heartbeat.Instant // when a loop last went round, or will after a wait
 }
 
@@ -163,11 +164,12 @@ func (e *Elector) Held() bool {
 	return e.held
 }
 
-// Waiting returns why nobody may take the free lock yet, or "".
-func (e *Elector) Waiting() string {
+// Waiting returns why nobody may take the free lock yet, for programs and in words; both are "" when
+// that is not so.
+func (e *Elector) Waiting() (Code, string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.waiting
+	return e.waitCode, e.waiting
 }
 
 // StoreTrouble returns why the store does not answer, or nil.
@@ -225,7 +227,7 @@ func (e *Elector) contact(err error) {
 func (e *Elector) setRole(leading *Term, holder string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.leading, e.held, e.holder, e.holderEpoch, e.waiting = leading, false, holder, 0, ""
+	e.leading, e.held, e.holder, e.holderEpoch, e.waiting, e.waitCode = leading, false, holder, 0, "", ""
 }
 
 // pause waits for d, or until ctx ends or the store hints that waiting is over, or so

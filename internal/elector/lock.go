@@ -79,12 +79,13 @@ const (
 // what more there is to say, are in a Reason.
 type Code string
 
-// Why a free lock is not granted: codes of a Wait.
+// Why a free lock is not granted: codes of a Wait, and of a node that asks for nothing.
 const (
 	CodePaused     Code = "paused"     // an operator has paused the election
 	CodeQuarantine Code = "quarantine" // the store may have forgotten a leader
 	CodeReserved   Code = "reserved"   // for a named successor
 	CodePriority   Code = "priority"   // a node of a higher priority goes first
+	CodeAside      Code = "aside"      // the node has given the lead up, and leaves it to others for now
 	CodeLeft       Code = "left"       // nothing but being an observer, or courteous, keeps the node from winning
 )
 

@@ -17,12 +17,12 @@ func TestWhyNobodyMayTakeTheLockIsToldOnce(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := startKnowing(t, 7, "a", s.Node("a", nil), nil, nil) // of which the store knows nothing
 		time.Sleep(timing.TTL - time.Second)
-		if a.Waiting() != "in quarantine" || a.Leading() != nil {
-			t.Errorf("waiting %q, leading %v", a.Waiting(), a.Leading())
+		if code, why := a.Waiting(); code != elector.CodeQuarantine || why != "in quarantine" || a.Leading() != nil {
+			t.Errorf("waiting %q, %q, leading %v", code, why, a.Leading())
 		}
 		time.Sleep(2 * time.Second)
-		if a.Waiting() != "" || a.Leading() == nil || a.Leading().Epoch() <= 7 {
-			t.Errorf("after the quarantine: waiting %q, leading %v", a.Waiting(), a.Leading())
+		if code, why := a.Waiting(); code != "" || why != "" || a.Leading() == nil || a.Leading().Epoch() <= 7 {
+			t.Errorf("after the quarantine: waiting %q, %q, leading %v", code, why, a.Leading())
 		}
 		if told := a.kinds(elector.EventWaiting); len(told) != 1 || told[0].Reason != "in quarantine" {
 			t.Errorf("told %v; want the quarantine once", told)
@@ -36,7 +36,7 @@ func TestAnObserverFollowsTheElectionAndNeverLeads(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		o := startWith(t, "o", s.Node("o", nil), nil, elector.Config{Observer: true, Hints: s.Hints()})
 		time.Sleep(time.Minute)
-		if o.Waiting() == "" {
+		if code, why := o.Waiting(); code != elector.CodeLeft || why == "" {
 			t.Error("does not tell why nobody leads")
 		}
 		a := start(t, "a", s.Node("a", nil), nil, nil)

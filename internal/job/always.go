@@ -2,7 +2,6 @@ package job
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -108,7 +107,7 @@ func (a *always) changed(m *machine, old Job) {
 func (a *always) pauseChanged(m *machine, reason string) {
 	switch {
 	case reason != "":
-		m.cancelAll(fmt.Errorf("%w %s", ErrPaused, reason))
+		m.cancelAll(&PausedError{reason})
 	case m.paused && !m.busy():
 		a.atOnce(m)
 	}

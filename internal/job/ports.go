@@ -10,7 +10,7 @@ import (
 var (
 	// ErrSlotTaken: this slot, or a later one, has been claimed already, here or on another node.
 	ErrSlotTaken = errors.New("job: slot is taken")
-	// ErrPaused: the job is paused, with the reason. The caller of Claim records the slot as
+	// ErrPaused: the job is paused; a [PausedError] has the reason. The caller of Claim records the slot as
 	// missed.
 	ErrPaused = errors.New("job: paused")
 	// ErrAhead: the slot is too far ahead of the ledger's clock, so the host's clock or the
@@ -89,6 +89,14 @@ func (e *PauseError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the reason.
 func (e *PauseError) Unwrap() error { return e.Err }
+
+// PausedError is [ErrPaused] with its reason: "by alice: upgrade".
+type PausedError struct{ Reason string }
+
+func (e *PausedError) Error() string { return ErrPaused.Error() + " " + e.Reason }
+
+// Is reports whether the other error is ErrPaused.
+func (e *PausedError) Is(other error) bool { return other == ErrPaused }
 
 // Record is a finished run, for the history.
 type Record struct {

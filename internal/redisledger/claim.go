@@ -52,7 +52,7 @@ func (l *Ledger) verdict(c claimed, reply any, err error) error {
 	case "done":
 		return fmt.Errorf("%s: %w", c.what, job.ErrDone)
 	case "paused":
-		return fmt.Errorf("%s: %w %s", c.what, job.ErrPaused, answer[1])
+		return fmt.Errorf("%s: %w", c.what, &job.PausedError{Reason: answer[1]})
 	case "not_leader":
 		return fmt.Errorf("%s: %w (%q has owner %q)", c.what, job.ErrNotLeader, l.fence, answer[1])
 	case "future":

@@ -56,7 +56,7 @@ func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) 
 	case err != nil:
 		return fmt.Errorf("request a run of job %q: %w", r.Job, err)
 	case reply[0] == "paused":
-		return fmt.Errorf("%w %s", job.ErrPaused, reply[1])
+		return &job.PausedError{Reason: reply[1]}
 	case reply[0] == "asked":
 		return fmt.Errorf("%w, %s", ErrAsked, reply[1])
 	}

@@ -85,7 +85,8 @@ func (c *candidate) term(t *testing.T) *elector.Term {
 	t.Helper()
 	await(t, "the node leads", func() error {
 		if c.elector.Leading() == nil {
-			return fmt.Errorf("it does not; the store's trouble: %w; waiting: %s", c.elector.StoreTrouble(), c.elector.Waiting())
+			_, why := c.elector.Waiting()
+			return fmt.Errorf("it does not; the store's trouble: %w; waiting: %s", c.elector.StoreTrouble(), why)
 		}
 		return nil
 	})

@@ -72,7 +72,7 @@ func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs
 	return nil, errConflict
 }
 
-// sight is what the keys of an election held at one moment, and what a script that saw it
+// state is what the keys of an election held at one moment, and what a script that saw it
 // wants to write.
 type state struct {
 	replies          map[string]any               // by the command

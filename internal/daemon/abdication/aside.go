@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"baton/internal/operate/direct"
 	"baton/internal/text"
 )
 
@@ -40,5 +39,5 @@ func (a *Aside) Reason() string {
 	if left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(direct.AsideWords+" for another %v, so that others go first: %s", text.Duration(left), a.why)
+	return fmt.Sprintf("stands aside for another %v, so that others go first: %s", text.Duration(left), a.why)
 }

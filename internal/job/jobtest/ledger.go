@@ -232,7 +232,7 @@ func (l *Ledger) take(s *state, r job.Run) error {
 		take = func() { s.last = r.Slot }
 	}
 	if s.paused != "" {
-		return fmt.Errorf("%w %s", job.ErrPaused, s.paused)
+		return &job.PausedError{Reason: s.paused}
 	}
 	take()
 	return nil

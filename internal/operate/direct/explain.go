@@ -16,6 +16,7 @@ import (
 
 	"baton/internal/daemon/site"
 	"baton/internal/diagnose"
+	"baton/internal/elector"
 	"baton/internal/operate"
 	"baton/internal/redislock"
 	"baton/internal/text"
@@ -112,9 +113,6 @@ func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	}
 	return &s
 }
-
-// AsideWords begin what a node says that leaves the lead to others.
-const AsideWords = "stands aside"
 
 // facts are what an explanation rests on.
 type facts struct {
@@ -266,7 +264,7 @@ func (f facts) itself() []operate.Why {
 	if !f.own.Redis.OK {
 		found = append(found, operate.Why{Code: "node_without_redis", What: fmt.Sprintf("%s itself does not reach redis: %s", f.node, f.own.Redis.Error), Do: "mend its way to " + cmp.Or(f.own.Redis.Host, "redis")})
 	}
-	if _, known := f.p.Aside[f.node]; !known && strings.HasPrefix(f.own.Waiting, AsideWords) {
+	if _, known := f.p.Aside[f.node]; !known && f.own.WaitingCode == elector.CodeAside {
 		found = append(found, operate.Why{Code: "aside", What: f.node + " " + f.own.Waiting, Do: "wait"})
 	}
 	return found

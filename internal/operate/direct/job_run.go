@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"baton/internal/daemon/site"
@@ -36,9 +35,10 @@ func runJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, erro
 	request := redisledger.Request{Job: o.Job, ID: id, By: o.Signature(), Force: o.Force}
 	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
+	paused := new(job.PausedError)
 	switch err := v.Ledger.Request(ask, request, AskFor); {
-	case errors.Is(err, job.ErrPaused):
-		return operate.Outcome{}, v.paused(ctx, o.Job, err)
+	case errors.As(err, &paused):
+		return operate.Outcome{}, v.paused(ctx, o.Job, paused.Reason)
 	case err != nil:
 		return operate.Outcome{}, err
 	}
@@ -57,12 +57,12 @@ func runJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, erro
 }
 
 // paused says how the pause that refuses a run is ended.
-func (v View) paused(ctx context.Context, name string, refusal error) error {
+func (v View) paused(ctx context.Context, name string, reason string) error {
 	which := name
 	if s, err := v.state(ctx, name); err == nil && s.Paused != nil && s.Paused.All {
 		which = "--all"
 	}
-	return fmt.Errorf("job %q is paused%s; baton job resume %s ends that", name, strings.TrimPrefix(refusal.Error(), job.ErrPaused.Error()), which)
+	return fmt.Errorf("job %q is paused %s; baton job resume %s ends that", name, reason, which)
 }
 
 // awaitStart waits until a request is answered, or takes it back.

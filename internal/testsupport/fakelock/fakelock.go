@@ -214,11 +214,11 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 			s.quarantines(c.Floor)
 			return elector.Answer{Outcome: elector.Held, Holder: s.node, Epoch: s.epoch, Left: time.Until(s.expires)}, nil
 		case s.quarantines(c.Floor):
-			return elector.Answer{Outcome: elector.Wait, Reason: "in quarantine", Epoch: s.epoch, Left: time.Until(s.quarantine)}, nil
+			return elector.Answer{Outcome: elector.Wait, Code: elector.CodeQuarantine, Reason: "in quarantine", Epoch: s.epoch, Left: time.Until(s.quarantine)}, nil
 		case c.Observer:
 			return elector.Answer{Outcome: elector.Wait, Code: elector.CodeLeft, Reason: "left to others", Epoch: s.epoch, Left: time.Hour}, nil
 		case s.reserved != "" && s.reserved != n.id && time.Now().Before(s.until):
-			return elector.Answer{Outcome: elector.Wait, Reason: "reserved for " + s.reserved, Epoch: s.epoch, Left: time.Until(s.until)}, nil
+			return elector.Answer{Outcome: elector.Wait, Code: elector.CodeReserved, Reason: "reserved for " + s.reserved, Epoch: s.epoch, Left: time.Until(s.until)}, nil
 		}
 		if kept := s.reserved == n.id && time.Now().Before(s.until); c.Courteous && !kept {
 			return elector.Answer{Outcome: elector.Wait, Code: elector.CodeLeft, Reason: "left to others", Epoch: s.epoch, Left: time.Hour}, nil
