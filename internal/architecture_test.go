@@ -96,7 +96,7 @@ var rules = []rule{
 	{"internal/flush/sql/sqltest", []string{"internal/flush", "internal/flush/sql"}, "it decorates any dialect for tests"},
 	{"internal/flush/sql/stdsql", []string{"internal/flush/row", "internal/flush/sql"}, "it is shared by the dialects that use database/sql, and knows none of them"},
 	{"internal/flush/source", []string{"internal/flush", "internal/flush/row", "internal/flush/source/idlist", "internal/flush/source/object", "internal/flush/source/paging", "internal/flush/source/spec", "internal/flush/source/staging", "internal/redisconn"}, "it implements a port of flush, which never sees it, and knows neither lock nor ledger"},
-	{"internal/flush/source/idlist", nil, "order, lane and part of an id are the same at every read and on every server"},
+	{"internal/flush/source/idlist", []string{"internal/flush/row"}, "order, lane and part of an id are the same at every read and on every server"},
 	{"internal/flush/source/object", []string{"internal/flush/row"}, "what a text says depends on nothing else"},
 	{"internal/flush/source/paging", []string{"internal/flush/row", "internal/redisconn"}, "what fits into a page is the same for every source"},
 	{"internal/flush/source/staging", []string{"internal/flush", "internal/redisconn"}, "a stage is found by its key alone, also when its source is gone"},

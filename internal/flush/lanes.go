@@ -71,7 +71,11 @@ func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc,
 			<-r.underway
 			continue
 		}
+		troubles := r.troubles.Load()
 		failed = r.writeSafely(ctx, w)
+		if troubles != r.troubles.Load() {
+			w.space = nil // what is given up may still be read by a connection that is broken
+		}
 		<-r.underway
 		if failed != nil {
 			stop(failed) // before those that wait for this page's turn hear of it
@@ -88,6 +92,7 @@ func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc,
 		}
 		go func() {
 			err := r.release(ctx, w)
+			r.reuse(w, err)
 			w.turn.left(err)
 			w.settle()
 			released <- err
@@ -114,6 +119,14 @@ func (r *writing) release(ctx context.Context, w work) (err error) {
 		}
 	}
 	return nil
+}
+
+// reuse lets another page have the space of one that has left its stage, if that is small. The rows of one with a turn
+// may still be compared with those of a page behind it.
+func (r *writing) reuse(w work, err error) {
+	if err == nil && w.space != nil && w.turn == nil && w.page.small() {
+		r.spaces.Put(w.space)
+	}
 }
 
 // writeSafely is write in a goroutine of its own: a panic there would end the process.

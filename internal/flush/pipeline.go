@@ -82,6 +82,9 @@ type Pipeline struct {
 	taken    Fence      // the fence this pipeline took last; guarded by running
 	compiled atomic.Pointer[compiled]
 	ahead    ahead
+	spaces   sync.Pool // *mapping.Space
+	// troubles counts the batches that could not be written at once.
+	troubles atomic.Int64
 	verified time.Time // when the catalogue was read last; guarded by running
 	// ignored are rows that the database left out and that were not reported since
 	// ignoredReportedAt; guarded by running.

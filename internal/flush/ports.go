@@ -193,7 +193,8 @@ type Sink interface {
 	Marks(ctx context.Context, f Fence, names []string) ([]string, error)
 	// Apply writes one batch in one transaction: ledger or position, rows, dead
 	// letters and, last, the check of the fence. *FencedError, *TooManyDeadError,
-	// ErrMoved, ErrGaveWay or ErrTransient as documented there.
+	// ErrMoved, ErrGaveWay or ErrTransient as documented there. Once it has succeeded it keeps no
+	// row: another page may have their place.
 	Apply(ctx context.Context, f Fence, p *row.Plan, b Batch) (Outcome, error)
 }
 

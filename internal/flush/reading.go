@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
 )
 
@@ -25,6 +26,7 @@ type work struct {
 	turn  *turn // nil: it has none to wait for
 	// settled, of a huge page, is closed once it has left its stage; else nil.
 	settled chan struct{}
+	space   *mapping.Space
 }
 
 // read is the reading goroutine. It gives each page to the one that converts it.
@@ -208,8 +210,12 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 	if r.cfg.Inputs.Guarantee == row.ByPass {
 		b.ID = source.Name() // it distinguishes dead letters
 	}
-	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing)
-	w := work{page: page, batch: b}
+	space, _ := r.spaces.Get().(*mapping.Space)
+	if space == nil {
+		space = new(mapping.Space)
+	}
+	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing, space)
+	w := work{page: page, batch: b, space: space}
 	if page.huge() {
 		w.settled = make(chan struct{})
 	}

@@ -247,7 +247,11 @@ func (r *run) applyPlan(ctx context.Context, source Source, plan *row.Plan, b Ba
 	}
 	start := time.Now()
 	out, err := retry(ctx, r.cfg.Retry, func() (Outcome, error) {
-		return r.cfg.Sink.Apply(ctx, r.fence, plan, b)
+		out, err := r.cfg.Sink.Apply(ctx, r.fence, plan, b)
+		if err != nil {
+			r.troubles.Add(1)
+		}
+		return out, err
 	})
 	return r.applied(source, out, err, start, began)
 }

@@ -51,8 +51,9 @@ func BenchmarkConvertAndCoalesce(b *testing.B) {
 			m, records := benchMapping(b), benchRecords(sorted)
 			b.ReportAllocs()
 			before := cpuTime(b)
+			var space Space
 			for b.Loop() {
-				if rows, dead := m.Rows(records, MissingDelete); len(rows) != len(records) {
+				if rows, dead := m.Rows(records, MissingDelete, &space); len(rows) != len(records) {
 					b.Fatalf("%d rows, dead: %v", len(rows), dead[:1])
 				}
 			}

@@ -7,25 +7,35 @@ import (
 	"baton/internal/flush/row"
 )
 
+// Space is where the rows of a page lie. It may be used for another page once nothing refers to them any more.
+type Space struct {
+	values       []row.Value
+	rows, sorted []row.Row
+	places, more []row.Ranked
+}
+
 // Rows converts records, makes the rows unique by key and sorts them by key. Unique,
 // because one statement must not touch a row twice; sorted, because key order suits
-// indexes and prevents deadlocks.
-func (m *Mapping) Rows(records []row.Record, gone OnMissing) (rows []row.Row, dead []row.DeadLetter) {
+// indexes and prevents deadlocks. They lie in the space.
+func (m *Mapping) Rows(records []row.Record, gone OnMissing, s *Space) (rows []row.Row, dead []row.DeadLetter) {
 	width := len(m.columns)
-	values := make([]row.Value, len(records)*width) // one allocation a page
-	rows = make([]row.Row, 0, len(records))
-	for i, r := range records {
-		row := row.Row{Values: values[i*width : (i+1)*width : (i+1)*width]}
-		switch ok, err := gone.fill(m, &row, r); {
+	s.values = slices.Grow(s.values[:0], len(records)*width)
+	values := s.values[:len(records)*width]
+	rows = slices.Grow(s.rows[:0], len(records))
+	for i := range records {
+		rows = append(rows, row.Row{Values: values[i*width : (i+1)*width : (i+1)*width]})
+		switch ok, err := gone.fill(m, &rows[len(rows)-1], &records[i]); {
 		case err != nil:
-			dead = append(dead, m.dead(r, err))
-		case ok:
-			rows = append(rows, row)
+			dead = append(dead, m.dead(records[i], err))
+			fallthrough
+		case !ok:
+			rows = rows[:len(rows)-1]
 		}
 	}
+	s.rows = rows
 	if len(m.plan.Key) > 0 {
 		var refused []row.DeadLetter
-		rows, refused = m.coalesce(rows)
+		rows, refused = m.coalesce(s, rows)
 		dead = append(dead, refused...)
 	}
 	return rows, dead
@@ -35,57 +45,55 @@ func (m *Mapping) dead(r row.Record, err error) row.DeadLetter {
 	return row.DeadLetter{Record: row.RecordJSON(m.plan.Inputs, r), Error: err.Error()}
 }
 
-// place is a row's sort key: the first 64 bits of its key, and where it is.
-type place struct {
-	prefix uint64
-	index  int32
-}
-
 // coalesce sorts rows by key and merges those of one key in the order in which
 // they came. Records that cannot be merged are dead letters.
-func (m *Mapping) coalesce(rows []row.Row) ([]row.Row, []row.DeadLetter) {
+func (m *Mapping) coalesce(s *Space, rows []row.Row) ([]row.Row, []row.DeadLetter) {
 	first := m.plan.Key[0]
 	kind := m.plan.Columns[first].Kind
-	places := make([]place, len(rows))
+	places := slices.Grow(s.places[:0], len(rows))[:len(rows)]
 	for i := range rows {
-		places[i] = place{prefix: rows[i].Values[first].Prefix(kind), index: int32(i)}
+		places[i] = row.Ranked{Rank: rows[i].Values[first].Prefix(kind), At: uint32(i)}
 	}
-	order := func(a, b place) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
+	s.places = places
+	order := func(a, b row.Ranked) int {
+		if a.Rank != b.Rank {
+			return cmp.Compare(a.Rank, b.Rank)
 		}
-		return m.plan.CompareKeys(&rows[a.index], &rows[b.index])
+		return m.plan.CompareKeys(&rows[a.At], &rows[b.At])
 	}
 	if strictlySorted(places, order) {
 		return rows, nil
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		if c := order(a, b); c != 0 {
-			return c
+	s.places, s.more = row.SortRanked(places, s.more)
+	places = s.places
+	for rest := places; len(rest) > 0; {
+		n := row.SameRank(rest)
+		if n > 1 {
+			slices.SortStableFunc(rest[:n], order)
 		}
-		return cmp.Compare(a.index, b.index)
-	})
+		rest = rest[n:]
+	}
 	var dead []row.DeadLetter
-	out := make([]row.Row, 0, len(rows))
-	var last place
+	out := slices.Grow(s.sorted[:0], len(rows))
+	var last row.Ranked
 	for i, p := range places {
-		row := rows[p.index]
 		if i == 0 || order(last, p) != 0 {
-			out = append(out, row)
+			out = append(out, rows[p.At])
 			last = p
 			continue
 		}
-		merged, err := m.merge(out[len(out)-1], row)
+		merged, err := m.merge(out[len(out)-1], rows[p.At])
 		if err != nil {
-			dead = append(dead, m.dead(row.Record, err))
+			dead = append(dead, m.dead(rows[p.At].Record, err))
 			continue
 		}
 		out[len(out)-1] = merged
 	}
+	s.sorted = out
 	return out, dead
 }
 
-func strictlySorted(places []place, order func(a, b place) int) bool {
+func strictlySorted(places []row.Ranked, order func(a, b row.Ranked) int) bool {
 	for i := 1; i < len(places); i++ {
 		if order(places[i-1], places[i]) >= 0 {
 			return false

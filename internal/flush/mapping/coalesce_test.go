@@ -45,8 +45,18 @@ type written struct {
 	Dead []row.DeadLetter
 }
 
+// converted converts into a space in which another page has been.
 func converted(m *Mapping, gone OnMissing, records ...row.Record) (w written) {
-	w.Rows, w.Dead = m.Rows(records, gone)
+	var s Space
+	for range len(records) + 1 {
+		for range m.columns {
+			s.values = append(s.values, row.String(row.KindText, "of another page"))
+		}
+		other := row.Row{Values: s.values, Delete: true, Replace: true, Record: row.Record{Key: "of another page"}}
+		s.rows, s.sorted = append(s.rows, other), append(s.sorted, other)
+		s.places, s.more = append(s.places, row.Ranked{Rank: 7, At: 9}), append(s.more, row.Ranked{Rank: 8, At: 9})
+	}
+	w.Rows, w.Dead = m.Rows(records, gone, &s)
 	return w
 }
 

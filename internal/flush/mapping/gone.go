@@ -51,12 +51,12 @@ func (o OnMissing) Check(m *Mapping) error {
 // Row converts a record under this policy; ok is false if nothing is to be written.
 func (o OnMissing) Row(m *Mapping, r row.Record) (out row.Row, ok bool, err error) {
 	out.Values = make([]row.Value, len(m.columns))
-	ok, err = o.fill(m, &out, r)
+	ok, err = o.fill(m, &out, &r)
 	return out, ok, err
 }
 
 // fill is Row into a row with allocated Values.
-func (o OnMissing) fill(m *Mapping, row *row.Row, r row.Record) (ok bool, err error) {
+func (o OnMissing) fill(m *Mapping, row *row.Row, r *row.Record) (ok bool, err error) {
 	if r.Gone && r.Err == nil && o == MissingIgnore {
 		return false, nil
 	}

@@ -3,7 +3,6 @@ package mapping
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"baton/internal/flush/row"
@@ -93,45 +92,51 @@ func (m *Mapping) Adds() bool { return m.adds }
 // are converted.
 func (m *Mapping) Row(r row.Record) (row.Row, error) {
 	row := row.Row{Values: make([]row.Value, len(m.columns))}
-	err := m.fill(&row, r)
+	err := m.fill(&row, &r)
 	return row, err
 }
 
-// fill converts r into row, whose Values are allocated.
-func (m *Mapping) fill(row *row.Row, r row.Record) error {
-	row.Record = r
+// fill converts r into to, whose Values are allocated, and may be those of a page before.
+func (m *Mapping) fill(to *row.Row, r *row.Record) error {
+	to.Record = *r
 	if r.Err != nil {
 		return r.Err
 	}
 	if len(r.Inputs) != len(m.plan.Inputs) {
 		return fmt.Errorf("the source delivered %d inputs instead of %d", len(r.Inputs), len(m.plan.Inputs))
 	}
-	row.Delete = r.Gone || m.mode == ModeDelete || m.deletes != nil && m.isDelete(r)
-	row.Replace = m.mode == ModeReplace && !row.Delete
-	if !row.Delete && m.saysNothing(r) {
+	to.Delete = r.Gone || m.mode == ModeDelete || m.deletes != nil && m.isDelete(r)
+	to.Replace = m.mode == ModeReplace && !to.Delete
+	if !to.Delete && m.saysNothing(r) {
 		return fmt.Errorf("the record has none of %s, so it gives no column a value", list(m.plan.Inputs))
 	}
 	for i := range m.columns {
 		c := &m.columns[i]
-		if row.Delete && !c.key {
+		if to.Delete && !c.key {
+			to.Values[i] = row.Value{}
 			continue
 		}
 		v, err := c.value(r.Inputs[c.input])
 		if err != nil {
 			return m.misfit(c, err)
 		}
-		row.Values[i] = v
+		to.Values[i] = v
 	}
 	return nil
 }
 
 // saysNothing reports whether the record has no value for any column.
-func (m *Mapping) saysNothing(r row.Record) bool {
-	return !slices.ContainsFunc(m.columns, func(c column) bool { return r.Inputs[c.input].OK })
+func (m *Mapping) saysNothing(r *row.Record) bool {
+	for i := range m.columns {
+		if r.Inputs[m.columns[i].input].OK {
+			return false
+		}
+	}
+	return true
 }
 
 // isDelete reports whether the record fulfils all conditions of a deletion.
-func (m *Mapping) isDelete(r row.Record) bool {
+func (m *Mapping) isDelete(r *row.Record) bool {
 	for _, c := range m.deletes {
 		if raw := r.Inputs[c.input]; !raw.OK || raw.Text != c.text {
 			return false

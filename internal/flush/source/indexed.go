@@ -87,6 +87,9 @@ func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (inde
 // its first call to its last.
 func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	s.passed, s.held, s.removed = nil, 0, time.Now()
+	if s.letsWait(st) {
+		s.passed = make([]string, 0, min(int(st.Size), s.budget/4/passedCost))
+	}
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
@@ -108,10 +111,13 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 		return err
 	}
 	defer collecting.Close()
+	left := st.Size // about
 	collect := func(ctx context.Context, most int) (ids *idlist.List, more bool, err error) {
-		if ids, err = scan.next(ctx, collecting, s.budget/2, most); err != nil {
+		ids = idlist.Sized(min(most, int(left), s.budget/2/idlist.Cost))
+		if err := scan.next(ctx, collecting, ids, s.budget/2, most); err != nil {
 			return nil, false, s.Fail("read the stage of", err)
 		}
+		left = max(0, left-int64(ids.Len()))
 		return ids, scan.cursor != "0", nil
 	}
 	rows := paging.NewFiller(s.bytes)
@@ -152,15 +158,18 @@ func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error 
 		s.passed = append(s.passed, r.Key)
 		s.held += passedCost + len(r.Key)
 	}
-	if !st.Resumed && st.Size < int64(s.Large) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
+	if s.letsWait(st) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
 		return nil
 	}
 	if err := s.Remove(ctx, st, s.passed); err != nil {
 		return err
 	}
-	s.passed, s.held, s.removed = nil, 0, time.Now()
+	s.passed, s.held, s.removed = s.passed[:0], 0, time.Now()
 	return nil
 }
+
+// letsWait reports whether ids that were flushed may stay in the stage for a while.
+func (s *indexed) letsWait(st flush.Stage) bool { return !st.Resumed && st.Size < int64(s.Large) }
 
 // Discard removes the stage, unless there is something left in it that was not flushed:
 // Done has failed, or a scan has missed it. The next run resumes what stays.
@@ -211,9 +220,8 @@ type idScan struct {
 }
 
 // next scans until the budget is used up, there are that many ids, or the pass is over
-// (cursor "0"), and returns what it found, sorted and without duplicates.
-func (s *idScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (*idlist.List, error) {
-	ids := &idlist.List{}
+// (cursor "0"), and leaves in ids what it found, sorted and without duplicates.
+func (s *idScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
 	element := 0
 	enough := func() bool { return ids.Full(budget) || ids.Len() >= most }
 	next, err := c.ScanKey(ctx, s.command, s.key, s.cursor, s.pace, enough, func(member []byte) {
@@ -223,11 +231,11 @@ func (s *idScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (
 		element++
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.cursor = next
 	ids.Sort()
-	return ids, nil
+	return nil
 }
 
 // indexed are the options of a source with an index.

@@ -112,7 +112,11 @@ func mannerOf(r *row.Row) manner {
 		return manner{}
 	}
 	m := manner{replace: r.Replace}
-	if !slices.ContainsFunc(r.Values, row.Value.IsAbsent) {
+	whole := true
+	for i := range r.Values {
+		whole = whole && !r.Values[i].IsAbsent()
+	}
+	if whole {
 		return m
 	}
 	mask := make([]byte, len(r.Values))

@@ -296,7 +296,7 @@ func TestReasonsListWhatAnEnumeratedColumnTakes(t *testing.T) {
 				return r
 			}
 			b := batch(name, 0)
-			b.Rows, b.Dead = m.Rows([]row.Record{record("1", c.kept), record("2", c.refused)}, "")
+			b.Rows, b.Dead = m.Rows([]row.Record{record("1", c.kept), record("2", c.refused)}, "", new(mapping.Space))
 			out := apply(t, s, fence(1), m.Plan(), b)
 			if out.Rows != 1 || len(out.Dead) != 1 || !strings.Contains(out.Dead[0].Error, c.why) {
 				t.Errorf("%s: %+v; want a reason with %s", c.column, out, c.why)

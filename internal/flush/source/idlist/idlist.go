@@ -4,13 +4,14 @@ package idlist
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"baton/internal/flush/row"
 )
 
 // Over makes a list over a text that others have collected, see [List.AddAt].
@@ -20,14 +21,11 @@ func Over(text []byte) *List { return &List{text: text} }
 // collector would follow a million of them again and again while pages are written.
 type List struct {
 	text   []byte
-	places []idPlace
+	places []row.Ranked // where the texts are
 }
 
-// idPlace is where the text of an id is, and as much of its order as fits.
-type idPlace struct {
-	rank     uint64
-	at, size uint32
-}
+// Sized makes a list for about so many ids.
+func Sized(n int) *List { return &List{places: make([]row.Ranked, 0, n)} }
 
 // Cost is what an id takes beside its text: a place, another one while they are sorted, and the
 // spare capacity of the slices.
@@ -58,25 +56,25 @@ func (p *List) Len() int { return len(p.places) }
 
 // Add takes in an id.
 func (p *List) Add(id []byte) {
-	p.places = append(p.places, idPlace{at: uint32(len(p.text)), size: uint32(len(id))})
+	p.places = append(p.places, row.Ranked{At: uint32(len(p.text)), Size: uint32(len(id))})
 	if len(id) >= 64*longID && cap(p.text)-len(p.text) < len(id) {
 		p.text = slices.Grow(p.text, max(len(id), longText)) // not by doubling: each step would leave one behind
 	}
 	p.text = append(p.text, id...)
 }
 
-func (p *List) id(at idPlace) []byte { return p.text[at.at : at.at+at.size] }
+func (p *List) id(at row.Ranked) []byte { return p.text[at.At : at.At+at.Size] }
 
 // AddAt takes in an id that is a part of the text which the list was made over.
 func (p *List) AddAt(at, size int) {
-	p.places = append(p.places, idPlace{at: uint32(at), size: uint32(size)})
+	p.places = append(p.places, row.Ranked{At: uint32(at), Size: uint32(size)})
 }
 
 // Each yields where the ids are in the text.
 func (p *List) Each() iter.Seq2[int, int] {
 	return func(yield func(at, size int) bool) {
 		for _, at := range p.places {
-			if !yield(int(at.at), int(at.size)) {
+			if !yield(int(at.At), int(at.Size)) {
 				return
 			}
 		}
@@ -90,64 +88,25 @@ func (p *List) Sort() {
 	order := func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
 	integers := true
 	for i := 0; i < len(p.places) && integers; i++ {
-		p.places[i].rank, integers = rankOfInteger(p.id(p.places[i]))
+		p.places[i].Rank, integers = rankOfInteger(p.id(p.places[i]))
 	}
 	if !integers {
 		order = bytes.Compare
 		for i := range p.places {
-			p.places[i].rank = rankOfBytes(p.id(p.places[i]))
+			p.places[i].Rank = rankOfBytes(p.id(p.places[i]))
 		}
 	}
-	p.places = sortByRank(p.places)
+	p.places, _ = row.SortRanked(p.places, nil)
 	for rest := p.places; len(rest) > 0; { // those of one rank
-		n := 1
-		for n < len(rest) && rest[n].rank == rest[0].rank {
-			n++
-		}
+		n := row.SameRank(rest)
 		if n > 1 {
-			slices.SortFunc(rest[:n], func(a, b idPlace) int { return order(p.id(a), p.id(b)) })
+			slices.SortFunc(rest[:n], func(a, b row.Ranked) int { return order(p.id(a), p.id(b)) })
 		}
 		rest = rest[n:]
 	}
-	p.places = slices.CompactFunc(p.places, func(a, b idPlace) bool {
-		return a.rank == b.rank && bytes.Equal(p.id(a), p.id(b))
+	p.places = slices.CompactFunc(p.places, func(a, b row.Ranked) bool {
+		return a.Rank == b.Rank && bytes.Equal(p.id(a), p.id(b))
 	})
-}
-
-// worthCounting is how many places there must be for a sort that counts bytes.
-const worthCounting = 256
-
-// sortByRank sorts by the bytes of the ranks, the lowest first. Those that all ranks have in
-// common are left out: most ids are numbers of one size, and three bytes tell them apart.
-func sortByRank(places []idPlace) []idPlace {
-	if len(places) < worthCounting {
-		slices.SortFunc(places, func(a, b idPlace) int { return cmp.Compare(a.rank, b.rank) })
-		return places
-	}
-	var differ uint64
-	for i := range places {
-		differ |= places[i].rank ^ places[0].rank
-	}
-	other := make([]idPlace, len(places))
-	for shift := 0; shift < 64; shift += 8 {
-		if byte(differ>>shift) == 0 {
-			continue
-		}
-		var begin [257]int // of each byte's places
-		for i := range places {
-			begin[int(byte(places[i].rank>>shift))+1]++
-		}
-		for b := range 256 {
-			begin[b+1] += begin[b]
-		}
-		for i := range places {
-			b := byte(places[i].rank >> shift)
-			other[begin[b]] = places[i]
-			begin[b]++
-		}
-		places, other = other, places
-	}
-	return places
 }
 
 // Pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id
@@ -173,11 +132,11 @@ func (p *List) Pages(n, lanes int) iter.Seq2[int, []string] {
 }
 
 // split deals the ids out to lanes; each keeps the order.
-func (p *List) split(lanes int) [][]idPlace {
+func (p *List) split(lanes int) [][]row.Ranked {
 	if lanes <= 1 {
-		return [][]idPlace{p.places}
+		return [][]row.Ranked{p.places}
 	}
-	out := make([][]idPlace, lanes)
+	out := make([][]row.Ranked, lanes)
 	for _, at := range p.places {
 		lane := laneOf(p.id(at), lanes)
 		out[lane] = append(out[lane], at)
@@ -193,13 +152,13 @@ func laneOf(id []byte, lanes int) int {
 }
 
 // texts are ids in one allocation: that of the list where they are long, else one of their own.
-func (p *List) texts(places []idPlace) []string {
+func (p *List) texts(places []row.Ranked) []string {
 	if p.long() {
 		return p.inPlace(places)
 	}
 	size := 0
 	for _, at := range places {
-		size += int(at.size)
+		size += int(at.Size)
 	}
 	var all strings.Builder
 	all.Grow(size)
@@ -209,17 +168,17 @@ func (p *List) texts(places []idPlace) []string {
 	texts := all.String()
 	ids := make([]string, len(places))
 	for i, at := range places {
-		ids[i], texts = texts[:at.size], texts[at.size:]
+		ids[i], texts = texts[:at.Size], texts[at.Size:]
 	}
 	return ids
 }
 
 // inPlace are ids as they are in the text, to which nothing is added any more.
-func (p *List) inPlace(places []idPlace) []string {
+func (p *List) inPlace(places []row.Ranked) []string {
 	text := unsafe.String(unsafe.SliceData(p.text), len(p.text)) //nolint:gosec // nothing writes there any more
 	ids := make([]string, len(places))
 	for i, at := range places {
-		ids[i] = text[at.at : at.at+at.size]
+		ids[i] = text[at.At : at.At+at.Size]
 	}
 	return ids
 }

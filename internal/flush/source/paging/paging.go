@@ -23,6 +23,9 @@ func Bytes(ofJob, lanes int) int {
 // Reply is how much of a page of so many bytes is asked for at once, in bytes.
 func Reply(page int) int { return max(1, min(page/4, 1<<20)) }
 
+// mostRoom is for how many records a page has room from the beginning.
+const mostRoom = 10_000
+
 // Filler fills pages with records that are known by their ids. How much is asked for at once
 // follows the replies.
 type Filler struct {
@@ -40,7 +43,7 @@ func NewFiller(bytes int) Filler {
 // their order, of one at least, or of fewer than it is given. A record that is too long for a page
 // is one by itself. The ids of the next page follow those of this one.
 func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error)) (page []row.Record, err error) {
-	page = make([]row.Record, 0, min(len(ids), Depth))
+	page = make([]row.Record, 0, min(len(ids), mostRoom))
 	for size := 0; len(page) < len(ids); {
 		if len(f.waits) == 0 {
 			some := ids[len(page):]
