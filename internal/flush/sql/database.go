@@ -56,6 +56,10 @@ type Task struct {
 	Rows []row.Row
 	// Update: change the one row if it exists, and do not insert it.
 	Update bool
+	// Probe: write nothing. Then is called with 0 only if it is certain that the database would
+	// take none of the rows, nor, with Update, has one of them. It is set for dialects with that
+	// capability only.
+	Probe bool
 	// Replace: delete the rows first.
 	Replace bool
 	// UpdateFirst: change the existing rows, and upsert only the others. It is set for dialects

@@ -66,6 +66,26 @@ func TestBatchOfBadRowsOnlyBecomesDeadLetters(t *testing.T) {
 	})
 }
 
+// A batch without a ledger entry that is applied again finds its letters, among others.
+func TestLettersAreNotAddedTwice(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.people()
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "people", []string{"id"})
+		for _, n := range []int{5, 5, 9} {
+			rows := make([]row.Row, n)
+			for i := range rows {
+				rows[i] = rowOf(i, "x", -1)
+			}
+			if out := apply(t, s, fence(1), p, batch("a", -1, rows...)); len(out.Dead) != n {
+				t.Errorf("%d dead letters of %d", len(out.Dead), n)
+			}
+			db.expect("SELECT count(*) FROM baton_dead_letter", fmt.Sprint(n))
+		}
+	})
+}
+
 func TestRefusalsOfEveryKindAreDeadLetters(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.Exec(t, "CREATE TABLE city (id int PRIMARY KEY)")

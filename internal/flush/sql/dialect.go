@@ -36,6 +36,8 @@ type Dialect struct {
 	// UpdatesFirst, if set, says whether a Task's UpdateFirst is done for rows of a plan, for
 	// many of them by one statement.
 	UpdatesFirst func(*row.Plan) bool
+	// Probes: a Task's Probe costs less than to try a few rows.
+	Probes bool
 
 	// Judge says what an error means for a batch.
 	Judge func(error) Verdict

@@ -23,6 +23,8 @@ type group struct {
 	updateFirst bool
 	// most, if set, bounds the pieces in which the rows are written.
 	most int
+	// passed: the database has taken these rows in a piece that was undone because of another row.
+	passed bool
 }
 
 func (g group) task() Task {
@@ -31,6 +33,16 @@ func (g group) task() Task {
 
 func (g group) of(from, to int) group {
 	g.rows = g.rows[from:to]
+	return g
+}
+
+// and is the group with the rows of another one behind its own, none of which it shares.
+func (g group) and(other group) group {
+	if len(g.rows) == 0 {
+		g = other
+		g.rows = nil
+	}
+	g.rows = append(g.rows, other.rows...)
 	return g
 }
 

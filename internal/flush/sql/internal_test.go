@@ -62,3 +62,38 @@ func TestPlanCacheForgetsOldPlans(t *testing.T) {
 		t.Errorf("%d plans kept", len(c.plans))
 	}
 }
+
+// Rows before the one at fault are written at once, those after it are pieces again, and each row is
+// written by one of them.
+func TestWhatRemainsOfRefusedPieces(t *testing.T) {
+	var all []row.Row
+	for i := range 40 {
+		all = append(all, row.Row{Values: []row.Value{row.Integer(int64(i))}})
+	}
+	piece := func(from, to, at int) refusedPiece {
+		return refusedPiece{group{rows: all[from:to]}, Refusal{Size: to - from, At: at}}
+	}
+	parts, ones := remaining([]refusedPiece{piece(0, 8, 3), piece(8, 16, -1), piece(20, 28, 7), piece(30, 38, 0), piece(39, 40, -1)})
+	for _, one := range ones {
+		parts = append(parts, one.group)
+	}
+	want := []string{"[8 9 10 11 12 13 14 15] 4 false", "[0 1 2 20 21 22 23 24 25 26] 0 true", "[4 5 6 7 31 32 33 34 35 36 37] 0 false",
+		"[3] 0 false", "[27] 0 false", "[30] 0 false", "[39] 0 false"}
+	if len(parts) != len(want) {
+		t.Fatalf("%d parts", len(parts))
+	}
+	for i, part := range parts {
+		var ids []int64
+		for _, r := range part.rows {
+			ids = append(ids, r.Values[0].Int())
+		}
+		if got := fmt.Sprint(ids, part.most, part.passed); got != want[i] {
+			t.Errorf("part %d: %s, want %s", i, got, want[i])
+		}
+	}
+	for i, r := range all {
+		if r.Values[0].Int() != int64(i) {
+			t.Fatal("the batch's rows were changed")
+		}
+	}
+}

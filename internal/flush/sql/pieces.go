@@ -14,8 +14,8 @@ import (
 // pieces follows from how often rows are refused, which is remembered from batch to batch.
 
 const (
-	// pieceWorth is what one more piece costs, in rows.
-	pieceWorth = 8
+	// pieceWorth is what one more piece costs, in values.
+	pieceWorth = 60
 	// memoryRows is after how many rows what was known before them counts half.
 	memoryRows = 5000
 )
@@ -27,14 +27,16 @@ type tally struct {
 	rescued float64 // of those that were refused, those that an update has written
 }
 
-// piece is the best size of pieces for so many rows.
+// piece is the best size of pieces for so many rows of a plan.
 //
 // With pieces of g rows, each of which is refused with probability p, a row bears 1/g of what
-// another piece costs, and p·g/2 rows written in vain, and undone.
-func (t tally) piece(rows int) int {
+// another piece costs, and p·g/2 rows written in vain, and undone. It is a power of two, since
+// databases prepare a statement for each size.
+func (t tally) piece(p *row.Plan, rows int) int {
 	if refused := t.refused; refused > 0 {
-		if g := int(math.Sqrt(pieceWorth * t.rows / refused)); g < rows {
-			return max(1, g)
+		best := math.Sqrt(pieceWorth / float64(len(p.Columns)) * t.rows / refused)
+		if g := 1 << max(0, int(math.Round(math.Log2(best)))); g < rows {
+			return g
 		}
 	}
 	return rows
@@ -46,9 +48,9 @@ type habit struct {
 	tally
 }
 
-// expect is what is to be expected of so many rows: in which pieces they are best begun, 0 if at
-// once.
-func (h *habit) expect(rows int) (t tally, piece int, updateFirst bool) {
+// expect is what is to be expected of so many rows of the plan: in which pieces they are best begun,
+// 0 if at once.
+func (h *habit) expect(p *row.Plan, rows int) (t tally, piece int, updateFirst bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	keep := math.Exp2(-float64(rows) / memoryRows)
@@ -57,9 +59,9 @@ func (h *habit) expect(rows int) (t tally, piece int, updateFirst bool) {
 		return t, 0, false
 	}
 	if t.rescued > t.refused/2 {
-		return t, tally{t.rows, t.refused - t.rescued, 0}.piece(rows), true
+		return t, tally{t.rows, t.refused - t.rescued, 0}.piece(p, rows), true
 	}
-	return t, t.piece(rows), false
+	return t, t.piece(p, rows), false
 }
 
 // remember replaces what was known.
@@ -90,7 +92,7 @@ type refusedPiece struct {
 // are refused, each set aside.
 func (a *application) writeGroup(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
 	h := a.store.habit(g.plan)
-	seen, size, updateFirst := h.expect(len(g.rows))
+	seen, size, updateFirst := h.expect(g.plan, len(g.rows))
 	g.updateFirst = updateFirst
 	whole := size == 0
 	for parts := []group{g}; len(parts) > 0; {
@@ -98,23 +100,45 @@ func (a *application) writeGroup(ctx context.Context, tx Session, before []Task,
 		if err != nil {
 			return nil, err
 		}
-		size = seen.count(parts, refused).piece(len(g.rows))
+		size = seen.count(parts, refused).piece(g.plan, len(g.rows))
 		if before = nil; whole && len(refused) > 0 {
 			if refused, err = a.rescue(ctx, tx, refused, &seen); err != nil {
 				return nil, err
 			}
 		}
-		whole, parts = false, nil
-		for _, r := range refused {
-			left, one := r.split()
-			parts = append(parts, left...)
-			if len(one.rows) > 0 {
-				aside = append(aside, refusedRow{group: one, cause: r.Cause, since: never})
-			}
-		}
+		var ones []refusedRow
+		parts, ones = remaining(refused)
+		whole, aside = false, append(aside, ones...)
 	}
 	h.remember(seen)
 	return aside, nil
+}
+
+// remaining is what is to be written of pieces that were refused, and the rows that are at fault.
+// The rows before those have passed, and so are written at once, all of them together; those after
+// them are pieces again, as large as others. Of a piece of which no row is known to be at fault
+// each half is a piece.
+func remaining(refused []refusedPiece) (parts []group, ones []refusedRow) {
+	var passed, untried group
+	for _, r := range refused {
+		n := len(r.rows)
+		if n > 1 && r.At < 0 {
+			r.most = (n + 1) / 2
+			parts = append(parts, r.group)
+			continue
+		}
+		at := max(0, r.At)
+		ones = append(ones, refusedRow{group: r.of(at, at+1), cause: r.Cause, since: never})
+		passed = passed.and(r.of(0, at))
+		untried = untried.and(r.of(at+1, n))
+	}
+	passed.passed = true
+	for _, part := range []group{passed, untried} {
+		if len(part.rows) > 0 {
+			parts = append(parts, part)
+		}
+	}
+	return parts, ones
 }
 
 // rescue tries rows that were refused at once again, with updates first, where that may make a
@@ -148,12 +172,15 @@ func (a *application) writeParts(
 	for _, part := range parts {
 		t := a.task(part)
 		t.Piece = size
-		if part.most > 0 {
+		switch {
+		case part.passed:
+			t.Piece = 0
+		case part.most > 0:
 			t.Piece = min(size, part.most)
 		}
 		t.Refused = func(r Refusal) {
 			piece := part.of(r.From, r.From+r.Size)
-			piece.most = 0
+			piece.most, piece.passed = 0, false
 			refused = append(refused, refusedPiece{piece, r})
 		}
 		tasks = append(tasks, t)
@@ -190,25 +217,6 @@ func (t *tally) count(parts []group, refused []refusedPiece) (expected tally) {
 		}
 	}
 	return tally{rows: t.rows + open.rows, refused: t.refused + open.refused}
-}
-
-// split parts a piece into the row that is at fault, if that is known, and what is to be tried
-// again.
-func (r refusedPiece) split() (left []group, one group) {
-	n := len(r.rows)
-	switch {
-	case n == 1:
-		return nil, r.group
-	case r.At >= 0:
-		for _, part := range []group{r.of(0, r.At), r.of(r.At+1, n)} {
-			if len(part.rows) > 0 {
-				left = append(left, part)
-			}
-		}
-		return left, r.of(r.At, r.At+1)
-	}
-	r.most = (n + 1) / 2
-	return []group{r.group}, one
 }
 
 // refusedRow is a single row that was refused.
@@ -260,11 +268,14 @@ func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) 
 	var tried []*refusedRow
 	var tasks []Task
 	for i := range some {
-		l := &some[i]
-		if l.since >= before {
-			continue
+		if l := &some[i]; l.since < before {
+			l.since, tried = before, append(tried, l)
 		}
-		l.since, tried = before, append(tried, l)
+	}
+	if vain, err := a.inVain(ctx, tx, tried); vain || err != nil {
+		return err
+	}
+	for _, l := range tried {
 		switch {
 		case l.rows[0].Delete:
 		case l.needs != nil && l.updates(), l.judgedApart() && !a.updatesFirst(l.plan):
@@ -282,6 +293,29 @@ func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) 
 	}
 	return tx.Run(ctx, tasks...)
 }
+
+// inVain reports whether it is certain that none of these rows would be written if each were tried
+// by itself, as far as one statement can tell. Each keeps the reason for which it was refused.
+func (a *application) inVain(ctx context.Context, tx Session, tried []*refusedRow) (vain bool, err error) {
+	if !a.store.dialect.Probes || len(tried) < leastProbed {
+		return false, nil
+	}
+	probe := Task{Plan: tried[0].plan, Probe: true, Update: tried[0].judgedApart()}
+	for _, l := range tried {
+		if l.plan != probe.Plan || l.replace || l.needs != nil || l.rows[0].Delete {
+			return false, nil
+		}
+		probe.Rows = append(probe.Rows, l.rows[0])
+	}
+	probe.Then = func(touched int64) error {
+		vain = touched == 0
+		return nil
+	}
+	return vain, tx.Run(ctx, probe)
+}
+
+// leastProbed: fewer rows cost less by themselves.
+const leastProbed = 4
 
 // updatesFirst reports whether one statement updates rows of the plan, and inserts the others.
 func (a *application) updatesFirst(p *row.Plan) bool {

@@ -72,6 +72,8 @@ func open(s sql.Setup) (sql.Database, error) {
 	db.Duplicate = func(err error) bool { return errorNumber(err) == 1062 }
 	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
 	db.Culprit = culprit
+	db.Probe = probe
+	db.Bundles = true
 	// MariaDB repeats this error for the next parameters of the statement.
 	db.Spoilt = func(err error) bool { return errorNumber(err) == 1105 }
 	return db, nil

@@ -36,6 +36,7 @@ func Dialect() *sql.Dialect {
 		OwnText:      "varchar(255)",
 		List:         stdsql.ListOfValues,
 		MaxList:      stdsql.ListChunk,
+		Probes:       true,
 		Judge:        judge,
 		Explain:      error.Error,
 		LacksTable:   func(err error) bool { return errorNumber(err) == 1146 },

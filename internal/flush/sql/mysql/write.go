@@ -163,19 +163,22 @@ func sameRow(p *row.Plan) string {
 		strings.Join(key, ", ") + ")"
 }
 
-// deleteText spells a composite key out with OR: for (a, b) IN (…) MariaDB reads
-// the whole index.
 func deleteText(p *row.Plan, n int) string {
-	text := "DELETE FROM " + quote.Table(p.Table.Name) + " WHERE "
+	return "DELETE FROM " + quote.Table(p.Table.Name) + " WHERE " + hasKey(p, n)
+}
+
+// hasKey is true of rows that have one of n keys. A composite key is spelt out with OR: for
+// (a, b) IN (…) MariaDB reads the whole index.
+func hasKey(p *row.Plan, n int) string {
 	if len(p.Key) == 1 {
-		return text + quote.Ident(p.Columns[p.Key[0]].Name) + " IN (" + sql.Repeat("?", n) + ")"
+		return quote.Ident(p.Columns[p.Key[0]].Name) + " IN (" + sql.Repeat("?", n) + ")"
 	}
 	same := make([]string, len(p.Key))
 	for i, k := range p.Key {
 		same[i] = quote.Ident(p.Columns[k].Name) + " = ?"
 	}
 	row := "(" + strings.Join(same, " AND ") + ")"
-	return text + strings.TrimSuffix(strings.Repeat(row+" OR ", n), " OR ")
+	return strings.TrimSuffix(strings.Repeat(row+" OR ", n), " OR ")
 }
 
 func args(s *stdsql.Session, p *row.Plan, rows []row.Row, columns []int) error {

@@ -26,6 +26,10 @@ type DB struct {
 	// Culprit, if set, is the position of the row for which a statement of that many was refused;
 	// negative if unknown.
 	Culprit func(ctx context.Context, s *Session, cause error, rows int) (int, error)
+	// Probe, if set, does a Task's Probe: see there.
+	Probe func(ctx context.Context, s *Session, t sql.Task) (touched int64, err error)
+	// Bundles: one statement for many rows of a fixed query costs less than many.
+	Bundles bool
 	// Spoilt, if set, reports that a prepared statement is unusable after this error.
 	Spoilt func(error) bool
 	// Intact, if set, fails when the database has ended the transaction because of
@@ -130,10 +134,15 @@ type Session struct {
 
 // Run implements sql.Session.
 func (s *Session) Run(ctx context.Context, tasks ...sql.Task) error {
-	for _, t := range tasks {
-		if err := s.one(ctx, t); err != nil {
+	for len(tasks) > 0 {
+		n, err := s.bundle(ctx, tasks)
+		if err == nil && n == 0 {
+			n, err = 1, s.one(ctx, tasks[0])
+		}
+		if err != nil {
 			return err
 		}
+		tasks = tasks[n:]
 	}
 	return nil
 }
@@ -142,7 +151,11 @@ func (s *Session) one(ctx context.Context, t sql.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
 	defer cancel()
 	if t.Plan != nil {
-		touched, err := s.rows(ctx, t)
+		run := s.rows
+		if t.Probe {
+			run = s.probe
+		}
+		touched, err := run(ctx, t)
 		if err != nil {
 			return err
 		}

@@ -117,6 +117,26 @@ func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err
 	return 0, len(t.Rows), err
 }
 
+// probe does a Task's Probe, and undoes what it has done.
+func (s *Session) probe(ctx context.Context, t sql.Task) (touched int64, err error) {
+	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
+		return 0, err
+	}
+	touched, err = s.Parent.Probe(ctx, s, t)
+	if err != nil && !s.Parent.Refused(err) {
+		return 0, err
+	}
+	if err != nil { // it tells nothing
+		touched = int64(len(t.Rows))
+	}
+	for _, text := range []string{sqlUndo, sqlRelease} {
+		if _, err := s.Exec(ctx, text, nil); err != nil {
+			return 0, err
+		}
+	}
+	return touched, nil
+}
+
 // UpdateOrder is the order of an UPDATE's parameters: what is set, then the key.
 func UpdateOrder(p *row.Plan) []int {
 	out := make([]int, 0, len(p.Columns))

@@ -1,0 +1,62 @@
+package stdsql
+
+import (
+	"context"
+	"strings"
+
+	"baton/internal/flush/sql"
+)
+
+// What one statement holds at most: rows of a fixed query, and bytes of their texts.
+const (
+	bundleRows  = 64
+	bundleBytes = 128 << 10
+)
+
+// bundle does the first tasks by one statement if they insert into the same table, and returns how
+// many; 0 if they are to be done one by one. That is also so if one of them is there already, or is
+// refused: which one, they tell by themselves.
+func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (int, error) {
+	n := s.alike(tasks)
+	if n < 2 {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
+	defer cancel()
+	text := s.Parent.Queries[tasks[0].Query]
+	insert, values, _ := strings.Cut(text, " VALUES ")
+	var args []any
+	for _, t := range tasks[:n] {
+		args = append(args, t.Args...)
+	}
+	_, err := s.Exec(ctx, insert+" VALUES "+sql.Repeat(values, n), args)
+	if err != nil && (s.Parent.Duplicate(err) || s.Parent.Refused(err)) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// alike is how many of the first tasks insert into the same table and await no answer: a power of
+// two, so that few statements are prepared.
+func (s *Session) alike(tasks []sql.Task) int {
+	query := tasks[0].Query
+	if !s.Parent.Bundles || !strings.Contains(s.Parent.Queries[query], " VALUES (") {
+		return 0
+	}
+	n, bytes := 0, 0
+	for n < len(tasks) && n < bundleRows && tasks[n].Query == query && tasks[n].Once && tasks[n].Then == nil {
+		for _, a := range tasks[n].Args {
+			text, _ := a.(string)
+			bytes += len(text)
+		}
+		if bytes > bundleBytes {
+			break
+		}
+		n++
+	}
+	full := 1
+	for full*2 <= n {
+		full *= 2
+	}
+	return full
+}
