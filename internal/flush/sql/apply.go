@@ -27,6 +27,9 @@ func (s *Store) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.B
 	err := s.transact(ctx, fmt.Sprintf("apply batch %s of job %q", b.ID, f.Job), func(tx Session) error {
 		return a.run(ctx, tx)
 	})
+	if errors.Is(err, errNotAt) {
+		err = a.elsewhere(ctx)
+	}
 	if errors.Is(err, errApplied) {
 		return flush.Outcome{}, nil
 	}
@@ -51,11 +54,7 @@ type application struct {
 }
 
 func (a *application) run(ctx context.Context, tx Session) error {
-	err := a.write(ctx, tx)
-	if errors.Is(err, errNotAt) {
-		return a.elsewhere(ctx, tx)
-	}
-	if err != nil {
+	if err := a.write(ctx, tx); err != nil {
 		return err
 	}
 	if err := a.mark(ctx, tx); err != nil {

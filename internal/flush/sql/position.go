@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"baton/internal/flush"
 )
@@ -84,15 +85,17 @@ func (a *application) move() Task {
 }
 
 // elsewhere judges a move whose start was not found: an earlier attempt at this batch has made it,
-// or another batch has moved the position.
-func (a *application) elsewhere(ctx context.Context, tx Session) error {
-	found, err := a.store.lookUp(ctx, tx, a.fence.Job, "positions", []string{positionName(a.batch.Shard)})
+// or another batch has moved the position. It reads in a transaction of its own: rows that were sent
+// along with the move may have been refused, and then that one is good for nothing any more.
+func (a *application) elsewhere(ctx context.Context) error {
+	found, err := a.store.Positions(ctx, a.fence, []string{a.batch.Shard})
 	switch {
 	case err != nil:
 		return err
 	case found[0] == a.batch.Move.To:
 		return errApplied
 	}
-	return fmt.Errorf("%w: %q is at %q, and the batch goes from %q to %q", flush.ErrMoved, a.batch.Shard, found[0], a.batch.Move.From,
+	err = fmt.Errorf("%w: %q is at %q, and the batch goes from %q to %q", flush.ErrMoved, a.batch.Shard, found[0], a.batch.Move.From,
 		a.batch.Move.To)
+	return a.store.failed(ctx, "move a position of job "+strconv.Quote(a.fence.Job), err)
 }

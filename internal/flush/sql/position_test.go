@@ -56,6 +56,30 @@ func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
 	})
 }
 
+// A batch whose COMMIT was made is applied again by a process that knows nothing of it. Rows of it that
+// are refused make no difference.
+func TestMoveThatWasMadeIsFoundAlsoWithRefusedRows(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.people()
+		first := db.open()
+		takeOver(t, first, fence(1))
+		var rows []row.Row
+		for id := range 20 {
+			rows = append(rows, rowOf(id, "x", 5-id%10))
+		}
+		for n, from := range []string{"", "1"} { // the position is inserted, and moved
+			b := moving(from, fmt.Sprint(n+1), rows...)
+			for _, s := range []*sql.Store{first, db.open()} {
+				out, err := s.Apply(t.Context(), fence(1), plan(t, s, "people", []string{"id"}), b)
+				if err != nil || out.Applied != (s == first) {
+					t.Errorf("move from %q: applied = %v, %v", from, out.Applied, err)
+				}
+			}
+			wantPositions(t, first, fence(1), []string{"s"}, fmt.Sprint(n+1))
+		}
+	})
+}
+
 // The first move of all inserts the position; its reply is lost, and nothing but the
 // unique key tells that it was made.
 func TestFirstMoveIsMadeOnceThoughItsReplyIsLost(t *testing.T) {

@@ -125,7 +125,7 @@ func (s *Store) transact(ctx context.Context, doing string, work func(Session) e
 	}()
 	err = work(tx)
 	ended = true
-	known := errors.Is(err, flush.ErrFenced) || errors.Is(err, errApplied) || errors.Is(err, flush.ErrMoved) ||
+	known := errors.Is(err, flush.ErrFenced) || errors.Is(err, errApplied) || errors.Is(err, errNotAt) || errors.Is(err, flush.ErrMoved) ||
 		errors.Is(err, flush.ErrTooManyDead) || errors.Is(err, flush.ErrGaveWay)
 	tx.Close(err == nil || known)
 	err = s.failed(ctx, doing, err)
