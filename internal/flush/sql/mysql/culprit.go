@@ -19,7 +19,8 @@ import (
 func counted(row int) string { return fmt.Sprintf("/*M! IF(@baton_row := %d, */?/*M! , NULL) */", row) }
 
 // culprit is the position of the row for which a statement of so many rows was refused; negative
-// if unknown.
+// if unknown. A statement that was refused before its first row leaves the variable as an earlier one
+// has set it. That names a row that is not at fault, which is then tried by itself, and written.
 func culprit(ctx context.Context, s *stdsql.Session, cause error, rows int) (int, error) {
 	n := 0
 	server, _ := errors.AsType[*mysql.MySQLError](cause)

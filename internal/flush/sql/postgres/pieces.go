@@ -258,21 +258,30 @@ func number(pipe *pgconn.Pipeline) (n int, err error) {
 }
 
 // culprit is the place of the row that an error is about, as far as can be told after so many of
-// them were begun; -1 if it cannot. Foreign keys, and some triggers, are looked at after all rows.
+// them were begun; -1 if it cannot. Foreign keys, unique ones that are deferrable, and some triggers
+// are looked at after all rows.
 func (p *piece) culprit(err error, begun int) int {
 	deletes := 0
 	if !p.Replace {
 		deletes = sql.CountDeletes(p.Rows)
 	}
-	if all := len(p.Rows) - deletes; begun > 0 && (begun < all || begun == all && ofOneRow(sqlState(err))) {
+	all := len(p.Rows) - deletes
+	if begun == all && sqlState(err) == uniqueViolation {
+		if at := p.named(err); at >= 0 {
+			return at
+		}
+	}
+	if begun > 0 && (begun < all || begun == all && ofOneRow(sqlState(err))) {
 		return deletes + begun - 1
 	}
 	return p.named(err)
 }
 
+const uniqueViolation = "23505"
+
 // ofOneRow: the server checks that with each row.
 func ofOneRow(state string) bool {
-	return strings.HasPrefix(state, "22") || slices.Contains([]string{"23502", "23505", "23514"}, state)
+	return strings.HasPrefix(state, "22") || slices.Contains([]string{"23502", uniqueViolation, "23514"}, state)
 }
 
 // named is the first row that has the key which the error's detail names, as in

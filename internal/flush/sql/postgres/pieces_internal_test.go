@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
 	"baton/internal/testsupport"
@@ -47,6 +49,35 @@ func TestPiecesWithoutATransactionWriteNothing(t *testing.T) {
 		var n int
 		if err := plain.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); err != nil || n > 0 {
 			t.Errorf("table %s has %d rows, %v", table, n, err)
+		}
+	}
+}
+
+// A unique constraint that is DEFERRABLE is checked after all rows of a piece: the server has begun
+// all of them, and the error names the value.
+func TestTheRowAtFaultIsThatOfTheKeyInTheError(t *testing.T) {
+	mail := row.Column{Name: "mail", Kind: row.KindText, DBType: "text"}
+	p := piece{Task: sql.Task{Plan: &row.Plan{Columns: []row.PlanColumn{{Column: mail}}}}}
+	for _, text := range []string{"a", "taken", "b", "c"} {
+		p.Rows = append(p.Rows, row.Row{Values: []row.Value{row.String(row.KindText, text)}})
+	}
+	unique := &pgconn.PgError{Code: "23505", Detail: "Key (mail)=(taken) already exists."}
+	of := func(code, detail string) error { return &pgconn.PgError{Code: code, Detail: detail} }
+	for _, c := range []struct {
+		name  string
+		err   error
+		begun int
+		want  int
+	}{
+		{"unique, deferrable", unique, 4, 1},
+		{"unique, checked with its row", unique, 2, 1},
+		{"unique, of a column that is not written", of("23505", "Key (lower(mail))=(taken) already exists."), 4, 3},
+		{"foreign key", of("23503", `Key (mail)=(taken) is not present in table "mails".`), 4, 1},
+		{"check", of("23514", "Failing row contains (c)."), 4, 3},
+		{"trigger after all rows", of("P0001", ""), 4, -1},
+	} {
+		if got := p.culprit(c.err, c.begun); got != c.want {
+			t.Errorf("%s: row %d, want %d", c.name, got, c.want)
 		}
 	}
 }
