@@ -39,7 +39,7 @@ func (b *bench) measure(ctx context.Context, l *lab) error {
 				return err
 			}
 		}
-		if rig.Named(b.options.parts, partKills) && !f.once {
+		if rig.Named(b.options.parts, partKills) && !f.once && !f.empty {
 			if err := b.kill(ctx, l, f); err != nil {
 				return err
 			}
@@ -55,6 +55,12 @@ func (b *bench) wanted() []contender {
 
 // tune tries the settings there are.
 func (b *bench) tune(ctx context.Context, l *lab, f flow) error {
+	if f.empty {
+		s, known := b.best[flowStream]
+		if b.best[f.name] = s; known {
+			return nil
+		}
+	}
 	for _, c := range b.wanted() {
 		if c.settings == nil {
 			continue
@@ -90,7 +96,7 @@ func (b *bench) setting(c contender, f flow) setting {
 
 // speed lets the contenders take turns; each round begins with another one.
 func (b *bench) speed(ctx context.Context, l *lab, f flow) error {
-	some := b.wanted()
+	some := slices.DeleteFunc(b.wanted(), func(c contender) bool { return c.speedOnly && f.source != flowStream })
 	for round := range b.options.rounds {
 		for i := range some {
 			c := some[(i+round)%len(some)]
@@ -108,6 +114,9 @@ func (b *bench) speed(ctx context.Context, l *lab, f flow) error {
 
 func (b *bench) kill(ctx context.Context, l *lab, f flow) error {
 	for _, c := range b.wanted() {
+		if c.speedOnly {
+			continue
+		}
 		got, err := l.killed(ctx, c, f, b.setting(c, f), b.options.kills, b.options.rate)
 		if err != nil {
 			return err

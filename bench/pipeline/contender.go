@@ -15,6 +15,8 @@ type contender struct {
 	// start runs it on a flow into a target.
 	start func(l *lab, f flow, t target, s setting) (*rig.Process, error)
 	share int // of the rows, which are enough of it
+	// speedOnly: it is there for its speed on the way of a stream, and not killed.
+	speedOnly bool
 }
 
 // setting is what can be set of a contender.
@@ -40,8 +42,9 @@ const (
 	nameBaton   = "baton"
 	nameBenthos = "benthos"
 	nameNaive   = "naive"
+	nameTuned   = "tuned"
 )
 
 func contenders() []contender {
-	return []contender{batonContender(), benthosContender(), naiveContender()}
+	return []contender{batonContender(), benthosContender(), tunedContender(), naiveContender()}
 }

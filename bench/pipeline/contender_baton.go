@@ -28,7 +28,7 @@ func batonConfig(l *lab, f flow, t target) string {
 		flowStream: fmt.Sprintf("{type: stream, key: %s}", streamKey),
 		flowList:   fmt.Sprintf("{type: list, key: %s}", listKey),
 		flowScan:   fmt.Sprintf("{type: scan, key: %q, value: json}", scanned+"<id>"),
-	}[f.name]
+	}[f.source]
 	to := fmt.Sprintf("{database: main, table: %s, mode: insert}", t.table)
 	if t.upsert {
 		to = fmt.Sprintf("{database: main, table: %s, key: [id]}", t.table)

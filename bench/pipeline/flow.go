@@ -11,7 +11,10 @@ import (
 // flow is one way from Redis into PostgreSQL.
 type flow struct {
 	name, title string
+	source      string // where its entries are: flowStream, flowList or flowScan
 	target      target // of the speed test
+	// empty: the table has no rows at first.
+	empty bool
 	// once: a program goes the way once and a pass is started for every backlog.
 	once bool
 	// entry is the command that puts the row of an id into Redis.
@@ -35,23 +38,26 @@ const (
 	flowStream = "stream"
 	flowList   = "list"
 	flowScan   = "scan"
+	// flowGrowing is a stream into an empty table.
+	flowGrowing = "stream-empty"
 )
 
 // bare has no unique index: what is written twice shows.
 func bare() target { return target{table: "audit"} }
 
 func flows() []flow {
+	users := target{table: "users", constraint: "PRIMARY KEY", upsert: true}
+	streamed := func(id int64) (string, []any) {
+		return "XADD", append([]any{streamKey, "*", "id", id}, rig.UserOf(id).Fields()...)
+	}
 	return []flow{
-		{name: flowStream, title: "stream → PostgreSQL, upserts of existing rows",
-			target: target{table: "users", constraint: "PRIMARY KEY", upsert: true},
-			entry: func(id int64) (string, []any) {
-				return "XADD", append([]any{streamKey, "*", "id", id}, rig.UserOf(id).Fields()...)
-			}},
-		{name: flowList, title: "list → PostgreSQL, inserts",
+		{name: flowStream, source: flowStream, title: "stream → PostgreSQL, upserts of existing rows", target: users, entry: streamed},
+		{name: flowGrowing, source: flowStream, title: "stream → PostgreSQL, upserts into an empty table", target: users, empty: true,
+			entry: streamed},
+		{name: flowList, source: flowList, title: "list → PostgreSQL, inserts",
 			target: target{table: "events", constraint: "PRIMARY KEY"},
 			entry:  func(id int64) (string, []any) { return "RPUSH", []any{listKey, rig.UserOf(id).JSON(id)} }},
-		{name: flowScan, title: "scan of JSON texts → PostgreSQL, upserts of existing rows", once: true,
-			target: target{table: "users", constraint: "PRIMARY KEY", upsert: true},
+		{name: flowScan, source: flowScan, title: "scan of JSON texts → PostgreSQL, upserts of existing rows", once: true, target: users,
 			entry: func(id int64) (string, []any) {
 				return "SET", []any{scanned + strconv.FormatInt(id, 10), rig.UserOf(id).JSON(id)}
 			}},

@@ -24,7 +24,7 @@ type options struct {
 	// Of a child:
 	child, redis, dsn string
 	into              string
-	upsert            bool
+	upsert, tuned     bool
 }
 
 // The parts.
@@ -42,8 +42,8 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.tune, "tune", 60_000, "rows for trying the settings of Benthos; 0: the middle one, untried")
 	flags.IntVar(&o.kills, "kills", 30, "how often each program is killed")
 	flags.IntVar(&o.rate, "rate", 3000, "entries a second while programs are killed")
-	flags.StringVar(&o.only, "only", "", "compare only the `programs` whose names contain one of these words: baton, benthos, naive")
-	flags.StringVar(&o.flows, "flows", "", "go only these `ways`: stream, list, scan")
+	flags.StringVar(&o.only, "only", "", "compare only the `programs` whose names contain one of these words: baton, benthos, tuned, naive")
+	flags.StringVar(&o.flows, "flows", "", "go only these `ways`: stream, stream-empty, list, scan")
 	flags.StringVar(&o.parts, "parts", "", "run only these `parts`: speed, kills")
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
 	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers, and the chart beside it")
@@ -51,6 +51,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.redis, "redis", "", "a child's Redis")
 	flags.StringVar(&o.dsn, "dsn", "", "a child's database")
 	flags.StringVar(&o.into, "table", "", "a child's table")
+	flags.BoolVar(&o.tuned, "tuned", false, "a child is the program that is tuned by hand")
 	flags.BoolVar(&o.upsert, "upsert", false, "a child updates rows that are there")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -68,6 +69,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	if o.child != "" {
+		if o.tuned {
+			return tunedChild(ctx, o)
+		}
 		return naiveChild(ctx, o)
 	}
 	began := time.Now()

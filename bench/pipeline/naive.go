@@ -16,7 +16,7 @@ import (
 // naiveContender is this program as a child: one row at a time.
 func naiveContender() contender {
 	return contender{name: nameNaive, title: "naive", share: 10, start: func(l *lab, f flow, t target, _ setting) (*rig.Process, error) {
-		return rig.Launch([]string{l.programs.self, "-child", f.name, "-redis", l.redis.Addr(), "-dsn", l.dsn, "-table", t.table,
+		return rig.Launch([]string{l.programs.self, "-child", f.source, "-redis", l.redis.Addr(), "-dsn", l.dsn, "-table", t.table,
 			fmt.Sprintf("-upsert=%v", t.upsert)})
 	}}
 }

@@ -35,6 +35,9 @@ func (l *lab) turn(ctx context.Context, c contender, f flow, s setting, n, table
 			err = fmt.Errorf("%s, %s, %v: %w", f.name, c.name, s, err)
 		}
 	}()
+	if f.empty {
+		table = 0
+	}
 	if err := l.reset(ctx, f.target, table); err != nil {
 		return got, err
 	}
