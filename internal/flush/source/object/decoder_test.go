@@ -76,6 +76,32 @@ func TestObjectsAreReadAsWrittenOrNotAtAll(t *testing.T) {
 	}
 }
 
+// Why the decoder is not encoding/json, which takes each of these and changes it without a word. Once it refuses
+// them, the library that is not released yet can go.
+func TestTheStandardLibraryChangesWhatTheDecoderRefuses(t *testing.T) {
+	for text, changed := range map[string]string{
+		`{"a":"1","a":"2"}`: "2",
+		"{\"a\":\"\xff\"}":   "\ufffd",
+		`{"a":"\ud800"}`:     "\ufffd",
+	} {
+		var standard map[string]string
+		if err := json.Unmarshal([]byte(text), &standard); err != nil || standard["a"] != changed {
+			t.Errorf("encoding/json takes %q for %q, %v; it took it for %q", text, standard, err, changed)
+		}
+		if err := decodeObject([]byte(text), []string{"a"}, make([]row.Raw, 1)); err == nil {
+			t.Errorf("the decoder takes %q", text)
+		}
+	}
+	nested := `{"a":{"x":1,"x":2}}`
+	var standard map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(nested), &standard); err != nil {
+		t.Errorf("encoding/json refuses %s: %v", nested, err)
+	}
+	if err := decodeObject([]byte(nested), []string{"a"}, make([]row.Raw, 1)); err == nil {
+		t.Errorf("the decoder takes %s", nested)
+	}
+}
+
 // A decoder has no memory of the object before, whatever became of it.
 func TestDecoderOfManyObjectsReadsEachLikeTheFirst(t *testing.T) {
 	d := New([]string{"a", "b", "c"})
