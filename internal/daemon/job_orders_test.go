@@ -105,6 +105,38 @@ func TestManualRunIsForcedPastAnotherAndBothAreCancelled(t *testing.T) {
 	}
 }
 
+func TestOrderForARunThatIsGivenAgainRunsItOnce(t *testing.T) {
+	t.Parallel()
+	l := newJobLab(t)
+	l.command("report", "@yearly", "exec sleep 60")
+	r := l.start()
+	const id = "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"
+	order := operate.Order{Kind: operate.KindRun, Job: "report", RunID: id, Force: true}
+	again := func(when, state string) {
+		t.Helper()
+		out, err := l.remote.to.Do(t.Context(), order)
+		if err != nil || out.RunID != id || out.Run == nil || out.Run.State != state || out.Code != operate.CodeDone {
+			t.Errorf("%s: %+v, %v", when, out, err)
+		}
+	}
+	again("at first", "running")
+	again("while it runs", "running")
+	l.cancel("report", "")
+	l.ended("report", id)
+	again("after it", "cancelled")
+	other := l.run("report", "by bob", false)
+	again("after another one", "cancelled")
+	if j := l.state("report"); len(j.Open) > 1 || j.Running == nil || j.Running.ID != other.Run.ID {
+		t.Errorf("what runs: %+v", j)
+	}
+	order.RunID = "m1 99999999999999 force by"
+	if _, err := l.remote.to.Do(t.Context(), order); !errors.Is(err, operate.ErrInvalid) {
+		t.Errorf("an id that is no UUID: %v", err)
+	}
+	l.cancel("report", "")
+	_ = r.end()
+}
+
 func TestManualRunWaitsForAnotherOne(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -175,12 +176,17 @@ func (c *Client) do(ctx context.Context, method string, query url.Values, body [
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
+	sent := false // as a whole; net/http sends a POST again only where nothing of it was
+	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { sent = i.Err == nil }}))
 	resp, err := c.http.Do(req)
-	if err != nil {
-		return c.unreachable(ctx, err)
+	var text []byte
+	if err == nil {
+		defer resp.Body.Close()
+		text, err = io.ReadAll(io.LimitReader(resp.Body, mostReply))
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
+	if err != nil && sent && method == http.MethodPost && ctx.Err() == nil {
+		return fmt.Errorf("%w: %s: %w: %w; it may have been carried out: see baton status", ErrNoServer, c.server, errNoReply, err)
+	}
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}

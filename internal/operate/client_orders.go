@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -54,7 +55,11 @@ func (o Order) atOnce() int {
 
 // Do has the node carry out an order. One for many letters is given in parts.
 func (c *Client) Do(ctx context.Context, o Order) (out Outcome, err error) {
-	if o.Kind != KindReplay && o.Kind != KindDrop {
+	switch o.Kind {
+	case KindReplay, KindDrop:
+	case KindRun:
+		return c.run(ctx, o)
+	default:
 		return c.doOnce(ctx, o)
 	}
 	for letters := o.Letters; len(letters) > 0; letters = letters[len(o.Letters):] {
@@ -76,6 +81,40 @@ func (o Outcome) and(part Outcome) Outcome {
 	part.Letters = append(o.Letters, part.Letters...)
 	part.Dropped += o.Dropped
 	return part
+}
+
+// repeatFor is how long an order is given again whose reply was lost: about as long as a node takes to restart.
+const repeatFor = 10 * time.Second
+
+// run has a job run. If the reply is lost it asks again for the same run.
+func (c *Client) run(ctx context.Context, o Order) (out Outcome, err error) {
+	if o.RunID == "" {
+		o.RunID = newRunID()
+	}
+	sent := false
+	for end := time.Now().Add(repeatFor); ; {
+		out, err = c.doOnce(ctx, o)
+		sent = sent || errors.Is(err, errNoReply)
+		if !sent || !errors.Is(err, ErrNoServer) {
+			return out, err
+		}
+		if time.Now().After(end) {
+			return out, fmt.Errorf("whether run %s of job %q began is not known; baton job show %[2]s tells: %w", o.RunID, o.Job, err)
+		}
+		select {
+		case <-ctx.Done():
+			return out, ctx.Err()
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// newRunID makes a UUID of version 4.
+func newRunID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func (c *Client) doOnce(ctx context.Context, o Order) (Outcome, error) {

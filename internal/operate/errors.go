@@ -38,6 +38,8 @@ var (
 	ErrNotAllowed = errors.New("not allowed")
 	// ErrNoServer: the node could not be asked.
 	ErrNoServer = errors.New("the node cannot be reached")
+	// errNoReply: an order was sent, and what became of it is not known.
+	errNoReply = errors.New("no reply to the order")
 )
 
 // Coded is an error with one word that tells programs which one it is.

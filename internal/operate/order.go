@@ -15,7 +15,7 @@ const (
 	KindStepDown  Kind = "stepdown" // To: the successor; Lock: which election
 	KindPause     Kind = "pause"    // nobody leads
 	KindResume    Kind = "resume"
-	KindRun       Kind = "run"        // Force: whatever else of the job runs
+	KindRun       Kind = "run"        // Force: whatever else of the job runs; RunID: see Order
 	KindCancel    Kind = "cancel"     // RunID: that run alone
 	KindPauseJob  Kind = "pause_job"  // Until: when it ends by itself; Job "": all jobs
 	KindResumeJob Kind = "resume_job" // Job "": all jobs
@@ -32,12 +32,13 @@ type Order struct {
 	Lock       string // the election's key; "": the node's own
 	To         string
 	Job        string
-	RunID      string
-	Letter     string // the id of a dead letter, or the beginning of one
-	Database   string // where the letter is; "": wherever it is found
-	Letters    []LetterKey
-	Force      bool
-	Until      time.Time
+	// RunID is the one run to cancel, or the UUID that a run gets: it is the idempotency key of an order to run a job.
+	RunID    string
+	Letter   string // the id of a dead letter, or the beginning of one
+	Database string // where the letter is; "": wherever it is found
+	Letters  []LetterKey
+	Force    bool
+	Until    time.Time
 	// Wait is how long to wait for what was ordered to show; 0: as long as is usual, less: not.
 	Wait time.Duration
 	// Overwrite and Set are of replays: a row of the same key is written over although it may be

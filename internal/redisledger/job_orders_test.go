@@ -70,6 +70,22 @@ func TestRequestIsCarriedOutOnceOverAFailover(t *testing.T) {
 	}
 }
 
+func TestRequestWhoseReplyWasLostBeginsNoSecondRun(t *testing.T) {
+	_, l := ledgerRig(t)
+	none := func(when string) {
+		t.Helper()
+		ask(t, l, "m1")
+		if o, err := l.Orders(t.Context(), nil); err != nil || len(o.Requests) != 0 {
+			t.Errorf("%s: requested again: %+v, %v", when, o, err)
+		}
+	}
+	ask(t, l, "m1")
+	claim(t, l, manual("m1", "a"))
+	none("while it runs")
+	finish(t, l, ended(manual("m1", "a"), job.StateSucceeded, ""))
+	none("after it")
+}
+
 func TestRequestIsGoodForAWhileOnly(t *testing.T) {
 	_, l := ledgerRig(t)
 	if err := l.Request(t.Context(), Request{Job: "users", ID: "m1", By: "by alice"}, -time.Millisecond); err != nil {

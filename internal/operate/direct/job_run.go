@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -28,7 +29,12 @@ func runJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, erro
 	if err != nil {
 		return operate.Outcome{}, err
 	}
-	id, err := site.NewID()
+	id := o.RunID
+	if id == "" {
+		id, err = site.NewID()
+	} else if run, known, found := v.requested(ctx, o); known {
+		return startedOf(o.Job, run), found
+	}
 	if err != nil {
 		return operate.Outcome{}, err
 	}
@@ -46,14 +52,41 @@ func runJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, erro
 	if err != nil {
 		return operate.Outcome{}, err
 	}
-	out := operate.Outcome{
-		Code: operate.CodeDone, RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Queued: run.Queued, Run: &run.Run,
-		Text: fmt.Sprintf("run %s of job %q has begun on %s", run.Run.ID, o.Job, run.Run.NodeID),
+	return startedOf(o.Job, run), nil
+}
+
+// requested finds the run of an order that was given before: its reply was lost. The ledger makes sure that
+// of two orders at the same time one is carried out.
+func (v View) requested(ctx context.Context, o operate.Order) (run operate.JobRun, known bool, err error) {
+	if !runID.MatchString(o.RunID) {
+		return run, true, fmt.Errorf("%w: run_id %q: want a UUID of your own, or none", operate.ErrInvalid, o.RunID)
 	}
-	if run.Queued {
-		out.Code, out.Text = operate.CodeAsked, fmt.Sprintf("run %s of job %q waits for another one to end", run.Run.ID, o.Job)
+	rec, refused, err := v.findRun(ctx, o.Job, o.RunID, searched)
+	switch {
+	case err != nil:
+		return run, true, err
+	case refused != "":
+		return run, true, errors.New(refused)
+	case rec == nil:
+		return run, false, nil
 	}
-	return out, nil
+	return operate.JobRun{Job: o.Job, Run: *rec}, true, nil
+}
+
+// runID is a UUID, as baton and others write it.
+var runID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// startedOf is the outcome of an order to run a job; zero, if there is no run.
+func startedOf(name string, run operate.JobRun) operate.Outcome {
+	switch {
+	case run.Run.ID == "":
+		return operate.Outcome{}
+	case run.Queued:
+		return operate.Outcome{Code: operate.CodeAsked, RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Queued: true, Run: &run.Run,
+			Text: fmt.Sprintf("run %s of job %q waits for another one to end", run.Run.ID, name)}
+	}
+	return operate.Outcome{Code: operate.CodeDone, RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Run: &run.Run,
+		Text: fmt.Sprintf("run %s of job %q has begun on %s", run.Run.ID, name, run.Run.NodeID)}
 }
 
 // paused says how the pause that refuses a run is ended.

@@ -42,6 +42,8 @@ type (
 		signature
 		// Force runs it whatever else of the job runs.
 		Force bool `json:"force,omitzero"`
+		// RunID is a UUID that the run gets; left out: one is made. The same order given again under it runs the job once.
+		RunID string `json:"run_id,omitzero"`
 	}
 	cancelBody struct {
 		signature
@@ -162,7 +164,7 @@ func giveResume(_ *http.Request, b waitBody) (operate.Order, error) {
 }
 
 func giveRun(r *http.Request, b runBody) (operate.Order, error) {
-	return operate.Order{Kind: operate.KindRun, Job: r.PathValue("job"), Force: b.Force}, nil
+	return operate.Order{Kind: operate.KindRun, Job: r.PathValue("job"), Force: b.Force, RunID: b.RunID}, nil
 }
 
 func giveCancel(r *http.Request, b cancelBody) (operate.Order, error) {

@@ -1,0 +1,84 @@
+package operate_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"baton/internal/operate"
+)
+
+// losing is a node whose connection breaks while it answers its first orders.
+func losing(t *testing.T, lost int) (c *operate.Client, runs func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var ids []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"lock_key":"baton"}`)
+			return
+		}
+		var body struct {
+			RunID string `json:"run_id"`
+		}
+		if err := json.Unmarshal(text, &body); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		ids = append(ids, body.RunID)
+		now := len(ids)
+		mu.Unlock()
+		if now <= lost {
+			panic(http.ErrAbortHandler)
+		}
+		_ = json.NewEncoder(w).Encode(operate.Outcome{Code: operate.CodeDone, RunID: body.RunID})
+	}))
+	t.Cleanup(server.Close)
+	c, err := operate.DialServer(server.URL, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.Snapshot(t.Context()); err != nil { // the order goes over a connection that was used before
+		t.Fatal(err)
+	}
+	return c, func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(ids) }
+}
+
+func TestAnOrderWhoseReplyIsLostIsNotSentTwice(t *testing.T) {
+	for _, kind := range []operate.Kind{operate.KindStepDown, operate.KindCancel, operate.KindPause, operate.KindReload} {
+		c, sent := losing(t, 1)
+		_, err := c.Do(t.Context(), operate.Order{Kind: kind, Job: "users"})
+		if err == nil || !strings.Contains(err.Error(), "it may have been carried out") || len(sent()) != 1 {
+			t.Errorf("%s: sent %d times, %v", kind, len(sent()), err)
+		}
+	}
+}
+
+func TestARunWhoseReplyIsLostIsAskedForUnderTheSameID(t *testing.T) {
+	c, sent := losing(t, 2)
+	out, err := c.Do(t.Context(), operate.Order{Kind: operate.KindRun, Job: "users"})
+	ids := sent()
+	if err != nil || len(ids) != 3 || out.RunID == "" || ids[0] != out.RunID || ids[1] != out.RunID || ids[2] != out.RunID {
+		t.Errorf("asked for %q, %+v, %v", ids, out, err)
+	}
+	if _, err := c.Do(t.Context(), operate.Order{Kind: operate.KindRun, Job: "users"}); err != nil || sent()[3] == ids[0] {
+		t.Errorf("another order: %q, %v", sent(), err)
+	}
+}
+
+func TestAnOrderThatIsGivenUpIsNotAskedForAgain(t *testing.T) {
+	c, sent := losing(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Do(ctx, operate.Order{Kind: operate.KindRun, Job: "users"}); err == nil || len(sent()) != 0 {
+		t.Errorf("sent %d times, %v", len(sent()), err)
+	}
+}
