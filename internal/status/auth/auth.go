@@ -307,7 +307,7 @@ func (a *Auth) MayOrder(r *http.Request) error {
 		return nil
 	}
 	switch {
-	case crossOrigin(r):
+	case crossOrigin.Check(r) != nil:
 		return errForgery
 	case a.file == "":
 		return errNoToken

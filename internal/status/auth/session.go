@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -59,7 +58,7 @@ func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 		return errNoToken
 	case !mayCarry(r):
 		return errInsecure
-	case !sameOrigin(r):
+	case !fromOwnPage(r):
 		return errForgery
 	}
 	if err := a.check(r, strings.TrimSpace(token)); err != nil {
@@ -161,28 +160,22 @@ func (a *Auth) notForged(r *http.Request, s *session) error {
 	if sent == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		sent = r.PostFormValue(csrfField)
 	}
-	if !sameOrigin(r) || subtle.ConstantTimeCompare([]byte(sent), []byte(s.csrf)) != 1 {
+	if !fromOwnPage(r) || subtle.ConstantTimeCompare([]byte(sent), []byte(s.csrf)) != 1 {
 		return errForgery
 	}
 	return nil
 }
 
-// sameOrigin reports whether a browser says that a request comes from a page of ours.
-func sameOrigin(r *http.Request) bool {
-	said := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
-	return said && !crossOrigin(r)
-}
+// crossOrigin is the standard library's check: it refuses what a browser says comes from
+// another origin. What says nothing is no browser, or an old one.
+var crossOrigin http.CrossOriginProtection
 
-// crossOrigin reports whether a browser says that a request comes from elsewhere. What
-// says nothing is no browser.
-func crossOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
-		return site != "same-origin" // a page without a referrer has the origin "null"
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	u, err := url.Parse(origin)
-	return err != nil || !strings.EqualFold(u.Host, r.Host) || u.Host == ""
+// fromOwnPage reports whether a browser says that a request comes from a page of this node.
+// That is more than crossOrigin asks: a browser sends its cookie by itself, so a request that
+// lives on a session must say where it comes from, and neither silence nor an address that a
+// user has typed ("none") says so. A token in a header is proof enough without it.
+func fromOwnPage(r *http.Request) bool {
+	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+	said := site == "same-origin" || site == "" && origin != ""
+	return said && crossOrigin.Check(r) == nil
 }
