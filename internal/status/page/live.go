@@ -18,108 +18,70 @@ import (
 	"baton/internal/status/web"
 )
 
-const (
-	// maxLive is how many pages are kept current by this node at a time. Further ones ask
-	// again and again instead.
-	maxLive = 48
-)
+// maxLive is how many pages are kept current by this node at a time. Further ones ask
+// again and again instead.
+const maxLive = 48
 
-// hub keeps pages current that people look at: each is rendered once for all who look at
-// the same one. A reader that is slow misses what was in between, and holds nobody up.
-type hub struct {
-	page *Pages
-
-	mu      sync.Mutex
-	readers int
-	shows   map[topic]*show
-}
-
-func newHub(p *Pages) *hub { return &hub{page: p, shows: map[topic]*show{}} }
-
-// show is one page that somebody looks at.
-type show struct {
-	readers int
-	stop    context.CancelFunc
-
-	mu      sync.Mutex
+// edition is a page as it is from one change to the next.
+type edition struct {
 	version int64
 	lines   [][]byte
-	patch   []byte        // from the version before to this one, as JSON; nil: there is none
-	full    []byte        // as JSON; made when it is asked for
-	changed chan struct{} // closed with the next version
-	over    bool
+	patch   []byte        // from the edition before, as an event; nil: this is the first
+	full    func() []byte // likewise, all of it; made when it is asked for
 }
 
-// join has a page kept current; false if there are too many already.
-func (h *hub) join(t topic) (*show, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.readers >= maxLive || h.page.Watch.Life.Err() != nil {
-		return nil, false
-	}
-	sh := h.shows[t]
-	if sh == nil {
-		updates, leave, ok := h.page.Watch.Live.Subscribe()
-		if !ok {
-			return nil, false
-		}
-		ctx, stop := context.WithCancel(h.page.Watch.Life)
-		sh = &show{stop: stop, changed: make(chan struct{})}
-		h.shows[t] = sh
-		h.page.Watch.Busy.Go(func() {
-			defer leave()
-			h.run(ctx, t, sh, updates)
-		})
-	}
-	sh.readers++
-	h.readers++
-	return sh, true
+// newHub returns the feeds of pages that people look at: each is rendered once for all who
+// look at the same one.
+func newHub(p *Pages) *web.Feeds[topic, *edition] {
+	return web.NewFeeds(web.Source[topic, *edition]{Most: maxLive, Life: p.Watch.Life, Begin: p.Watch.Begin, Open: p.keepCurrent})
 }
 
-// leave ends a page with its last reader.
-func (h *hub) leave(t topic, sh *show) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.readers--
-	if sh.readers--; sh.readers == 0 {
-		sh.stop()
-		delete(h.shows, t)
+// keepCurrent renders one page whenever the state is told.
+func (p *Pages) keepCurrent(t topic) func(context.Context, *web.Feed[*edition]) {
+	updates, leave, ok := p.Watch.Subscribe()
+	if !ok {
+		return nil
 	}
-}
-
-// run renders one page whenever the state is told.
-func (h *hub) run(ctx context.Context, t topic, sh *show, updates <-chan *state.Update) {
-	defer sh.end()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case u, open := <-updates:
-			if !open {
+	return func(ctx context.Context, to *web.Feed[*edition]) {
+		defer leave()
+		var last *edition
+		for seen := int64(0); ; {
+			u, version, changed, over := updates.Latest()
+			if over {
 				return
 			}
-			sh.take(h.render(ctx, t, u))
+			if version != seen {
+				seen = version
+				if e := last.next(p.renderLive(ctx, t, u)); e != last {
+					last = e
+					to.Put(e)
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
 		}
 	}
 }
 
-// render makes what changes of a page; nil if that fails. It runs outside of any request,
+// renderLive makes what changes of a page; nil if that fails. It runs outside of any request,
 // where a panic would end the daemon.
-func (h *hub) render(ctx context.Context, t topic, u *state.Update) (body []byte) {
-	log := h.page.Log
+func (p *Pages) renderLive(ctx context.Context, t topic, u *state.Update) (body []byte) {
 	defer func() {
-		if p := recover(); p != nil {
+		if cause := recover(); cause != nil {
 			body = nil
-			log.Error("rendering a page panicked", zap.String("path", t.path), zap.Any("panic", p))
+			p.Log.Error("rendering a page panicked", zap.String("path", t.path), zap.Any("panic", cause))
 		}
 	}()
-	d := h.page.compose(ctx, t, u.Snapshot, u.Known)
+	d := p.compose(ctx, t, u.Snapshot, u.Known)
 	if d == nil {
 		return nil
 	}
-	body, err := h.page.render("live", d)
+	body, err := p.render("live", d)
 	if err != nil {
-		log.Error("a page was not rendered", zap.Error(err))
+		p.Log.Error("a page was not rendered", zap.Error(err))
 		return nil
 	}
 	return still(body)
@@ -149,50 +111,22 @@ func still(body []byte) []byte {
 	}
 }
 
-// take makes a version of what has changed.
-func (sh *show) take(body []byte) {
+// next is the edition with that body, which is the same one if nothing has changed. e is nil
+// before the first.
+func (e *edition) next(body []byte) *edition {
 	if body == nil {
-		return
+		return e
 	}
-	lines := bytes.Split(body, []byte("\n"))
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.version > 0 && slices.EqualFunc(lines, sh.lines, bytes.Equal) {
-		return
-	}
-	sh.patch = nil
-	if sh.version > 0 {
-		sh.patch = encode("patch", sh.version, sh.version+1, difference(sh.lines, lines))
-	}
-	sh.lines, sh.full = lines, nil
-	sh.version++
-	close(sh.changed)
-	sh.changed = make(chan struct{})
-}
-
-func (sh *show) end() {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.over = true
-	close(sh.changed)
-}
-
-// since is what brings a reader from the version that it has to the present one; nil if
-// it has that. changed is closed when there is another one.
-func (sh *show) since(version int64) (event []byte, now int64, changed <-chan struct{}, over bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	switch {
-	case sh.over || sh.version == version:
-	case sh.patch != nil && version == sh.version-1:
-		event = sh.patch
-	default:
-		if sh.full == nil {
-			sh.full = encode("full", 0, sh.version, string(bytes.Join(sh.lines, []byte("\n"))))
+	n := &edition{version: 1, lines: bytes.Split(body, []byte("\n"))}
+	if e != nil {
+		if slices.EqualFunc(n.lines, e.lines, bytes.Equal) {
+			return e
 		}
-		event = sh.full
+		n.version = e.version + 1
+		n.patch = encode("patch", e.version, n.version, difference(e.lines, n.lines))
 	}
-	return event, sh.version, sh.changed, sh.over
+	n.full = sync.OnceValue(func() []byte { return encode("full", 0, n.version, string(body)) })
+	return n
 }
 
 // splice puts lines in the place of others.
@@ -254,39 +188,25 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 		_ = web.NewEventStream(w).Send([]byte("event: upgraded\ndata: 1\n\n")) // a browser that is gone needs no news
 		return
 	}
-	sh, ok := p.hub.join(t)
+	current, leave, ok := p.hub.Join(t)
 	if !ok {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "Too many pages are kept current: ask for the page itself.", http.StatusServiceUnavailable)
 		return
 	}
-	defer p.hub.leave(t, sh)
-	if err := p.stream(web.NewEventStream(w), r, sh); err != nil {
-		p.Log.Debug("a page is not kept current any more", zap.Error(err))
-	}
-}
-
-// stream writes until the reader, its permission or the server is gone.
-func (p *Pages) stream(out *web.EventStream, r *http.Request, sh *show) error {
-	beat := time.NewTicker(time.Second)
-	defer beat.Stop()
-	var version int64
-	for {
-		event, now, changed, over := sh.since(version)
-		if over || !p.Auth.Holds(r) {
-			return nil
+	defer leave()
+	version := int64(0)
+	err = web.Follow(w, r, current, time.Second, func(e *edition, isNew bool) (event []byte, ok bool) {
+		if isNew {
+			if event = e.patch; event == nil || e.version != version+1 {
+				event = e.full()
+			}
+			version = e.version
 		}
-		version = now
 		// The time of the node, by which the page counts, shows that the node is there.
-		event = fmt.Appendf(bytes.Clone(event), "event: beat\ndata: %d\n\n", time.Now().UnixMilli())
-		if err := out.Send(event); err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-beat.C:
-		case <-r.Context().Done():
-			return nil
-		}
+		return fmt.Appendf(bytes.Clone(event), "event: beat\ndata: %d\n\n", time.Now().UnixMilli()), p.Auth.Holds(r)
+	})
+	if err != nil {
+		p.Log.Debug("a page is not kept current any more", zap.Error(err))
 	}
 }

@@ -90,8 +90,10 @@ func TestAReaderHasThePageAsItIs(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
 		var shown []string
-		for _, sh := range h.page.hub.shows {
-			shown = strings.Split(string(bytes.Join(sh.lines, []byte("\n"))), "\n")
+		if current, leave, ok := h.page.hub.Join(topic{path: "/"}); ok {
+			e, _, _, _ := current.Latest()
+			shown = strings.Split(string(bytes.Join(e.lines, []byte("\n"))), "\n")
+			leave()
 		}
 		early, late := &reader{}, &reader{}
 		early.take(t, first())
@@ -118,7 +120,7 @@ func TestAReaderOfAnotherBuildLoadsThePageAnew(t *testing.T) {
 		if rec.Body.String() != "event: upgraded\ndata: 1\n\n" || rec.Header().Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%d %s", rec.Code, rec.Body)
 		}
-		if again := New(Config{}).build; again != h.page.build {
+		if again := newServer(config{}).page.build; again != h.page.build {
 			t.Errorf("the build is %q, and after a restart %q", h.page.build, again)
 		}
 		_, stop := looks(h, "/live?page=/&build="+url.QueryEscape(h.page.build))
@@ -149,17 +151,17 @@ func TestReadersAreNotWithoutEndAndEndWithTheServer(t *testing.T) {
 			t.Errorf("one more: %d %s", rec.Code, rec.Body)
 		}
 		stops[0]()
-		if _, again := looks(h, "/live?page=/"); len(h.page.hub.shows) != 1 {
-			t.Errorf("%d pages are kept current", len(h.page.hub.shows))
-		} else {
-			stops[0] = again
+		_, again := looks(h, "/live?page=/")
+		if feeds, _ := h.page.hub.Count(); feeds != 1 {
+			t.Errorf("%d pages are kept current", feeds)
 		}
+		stops[0] = again
 		synctest.Wait()
 		h.page.Watch.End()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if h.page.hub.readers != 0 {
-			t.Errorf("%d readers are held after the server has ended", h.page.hub.readers)
+		if _, readers := h.page.hub.Count(); readers != 0 {
+			t.Errorf("%d readers are held after the server has ended", readers)
 		}
 		for _, stop := range stops {
 			stop()

@@ -113,10 +113,7 @@ func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T
 				t.Errorf("a reader that takes what it gets was sent %d changes in 10 s", n)
 			}
 		}
-		h.page.hub.mu.Lock()
-		left := fmt.Sprint(len(h.page.hub.shows), h.page.hub.readers)
-		h.page.hub.mu.Unlock()
-		if left != "0 0" {
+		if left := fmt.Sprint(h.page.hub.Count()); left != "0 0" {
 			t.Errorf("shows and readers that are left: %s", left)
 		}
 		time.Sleep(5 * time.Second)

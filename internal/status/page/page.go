@@ -52,7 +52,7 @@ type Pages struct {
 	Policy   string // Content-Security-Policy that allows exactly the two inline parts
 	build    string
 	desk     *desk
-	hub      *hub
+	hub      *web.Feeds[topic, *edition]
 	results  *results
 	turns    *turns
 }

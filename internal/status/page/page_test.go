@@ -73,7 +73,7 @@ func TestPageEscapesEveryText(t *testing.T) {
 }
 
 func TestPolicyAllowsExactlyThePartsOfThePage(t *testing.T) {
-	p, page := New(Config{}), render(t, statustest.Sample(time.Now()))
+	p, page := newServer(config{}).page, render(t, statustest.Sample(time.Now()))
 	for tag, directive := range map[string]string{"style": "style-src", "script": "script-src"} {
 		part := regexp.MustCompile(`(?s)<` + tag + `>(.*?)</` + tag + `>`).FindStringSubmatch(page)
 		if part == nil {

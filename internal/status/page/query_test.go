@@ -48,17 +48,12 @@ func TestAQueryThatMeansNothingMakesNoOtherPage(t *testing.T) {
 		r, w := httptest.NewRequest(http.MethodGet, fmt.Sprintf("/live?page=%%2F%%3Fx%%3D%d", i), nil), statustest.NewSlowReader(nil)
 		go func() { h.ServeHTTP(w, r.WithContext(ctx)); done <- struct{}{} }()
 	}
-	shows := func() (n, readers int) {
-		h.page.hub.mu.Lock()
-		defer h.page.hub.mu.Unlock()
-		return len(h.page.hub.shows), h.page.hub.readers
-	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if _, readers := shows(); readers == 3 {
+		if _, readers := h.page.hub.Count(); readers == 3 {
 			break
 		}
 	}
-	if n, readers := shows(); n != 1 || readers != 3 {
+	if n, readers := h.page.hub.Count(); n != 1 || readers != 3 {
 		t.Errorf("%d pages are rendered for %d readers of the same one", n, readers)
 	}
 	hangUp()

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"baton/internal/diagnose"
+	"baton/internal/status/web"
 )
 
 const (
@@ -28,101 +28,36 @@ type Update struct {
 	still        [sha256.Size]byte // tells states apart
 }
 
-// broadcast tells many of the state: one goroutine gathers for all of them, as long as
-// there are any. Whoever is slow misses states, and holds nobody up.
-type broadcast struct {
-	watch *State
-
-	mu       sync.Mutex
-	last     *Update
-	watchers map[chan *Update]struct{}
-	stop     context.CancelFunc // of the goroutine; nil: there is none
+// newLive returns the feed of the state: one goroutine gathers for all readers, about once a
+// second.
+func newLive(w *State) *web.Feeds[struct{}, *Update] {
+	return web.NewFeeds(web.Source[struct{}, *Update]{
+		Most: MaxStreams, Life: w.Life, Begin: w.Begin,
+		Open: func(struct{}) func(context.Context, *web.Feed[*Update]) { return w.tell },
+	})
 }
 
-func newBroadcast(w *State) *broadcast {
-	return &broadcast{watch: w, watchers: map[chan *Update]struct{}{}}
+// Subscribe returns where the state is told, until leave is called or the server ends. ok is
+// false if too many read it: then there is nothing to leave.
+func (w *State) Subscribe() (updates *web.Feed[*Update], leave func(), ok bool) {
+	return w.live.Join(struct{}{})
 }
 
-// Subscribe returns where every state is told, about once a second, until leave is called
-// or the channel is closed, which is when the server ends. ok is false if too many watch:
-// then there is nothing to leave.
-func (b *broadcast) Subscribe() (updates <-chan *Update, leave func(), ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.watchers) >= MaxStreams {
-		return nil, nil, false
-	}
-	c := make(chan *Update, 1)
-	if b.stop == nil {
-		ctx, stop := context.WithCancel(b.watch.Life)
-		if !b.watch.begin(func() { b.run(ctx) }) {
-			stop()
-			return nil, nil, false
-		}
-		b.stop = stop
-	} else if b.last != nil {
-		c <- b.last
-	}
-	b.watchers[c] = struct{}{}
-	return c, sync.OnceFunc(func() { b.leave(c) }), true
-}
-
-func (b *broadcast) leave(c chan *Update) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.watchers, c)
-	if len(b.watchers) == 0 && b.stop != nil {
-		b.stop()
-		b.stop, b.last = nil, nil
-	}
-}
-
-func (b *broadcast) run(ctx context.Context) {
+// tell gathers until ctx ends.
+func (w *State) tell(ctx context.Context, to *web.Feed[*Update]) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
-	var before *Update
-	for {
-		snap, known := b.watch.Snapshot(ctx)
+	for before := (*Update)(nil); ; {
+		snap, known := w.Snapshot(ctx)
 		if ctx.Err() == nil {
 			before = newUpdate(snap, known, before)
-			b.tell(ctx, before)
+			to.Put(before)
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			b.end()
 			return
 		}
-	}
-}
-
-// tell hands an update to all, in place of the one that they have not taken.
-func (b *broadcast) tell(ctx context.Context, u *Update) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if ctx.Err() != nil {
-		return
-	}
-	b.last = u
-	for c := range b.watchers {
-		select {
-		case <-c:
-		default:
-		}
-		c <- u
-	}
-}
-
-// end lets all go when the server ends.
-func (b *broadcast) end() {
-	if b.watch.Life.Err() == nil {
-		return // nobody watches any more, or others by now
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for c := range b.watchers {
-		delete(b.watchers, c)
-		close(c)
 	}
 }
 

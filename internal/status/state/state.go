@@ -14,6 +14,7 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/status/web"
 	"baton/internal/text"
 )
 
@@ -45,7 +46,7 @@ type Config struct {
 // watch asks a Source, one request at a time, and remembers the last good answer.
 type State struct {
 	Config
-	Live *broadcast
+	live *web.Feeds[struct{}, *Update]
 
 	Life context.Context // ends when the server does
 	stop context.CancelFunc
@@ -66,7 +67,7 @@ func New(c Config) *State {
 	}
 	w := &State{Config: c}
 	w.Life, w.stop = context.WithCancel(context.Background())
-	w.Live = newBroadcast(w)
+	w.live = newLive(w)
 	return w
 }
 
@@ -196,8 +197,8 @@ func (w *State) lastKnown(reason string) diagnose.Snapshot {
 	return s
 }
 
-// begin has the server wait for f when it ends; false: it has ended, and f is not called.
-func (w *State) begin(f func()) bool {
+// Begin has the server wait for f when it ends; false: it has ended, and f is not called.
+func (w *State) Begin(f func()) bool {
 	w.mu.Lock() // whoever waits has ended life under it
 	defer w.mu.Unlock()
 	if w.Life.Err() != nil {

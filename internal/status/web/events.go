@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -24,15 +23,7 @@ func NewEventStream(w http.ResponseWriter) *EventStream {
 	return e
 }
 
-func (e *EventStream) Comment(text string) error {
-	return e.Send([]byte(": " + text + "\n\n"))
-}
-
-// Event sends one; its data must be one line.
-func (e *EventStream) Event(name, id string, data []byte) error {
-	return e.Send(fmt.Appendf(nil, "event: %s\nid: %s\ndata: %s\n\n", name, id, data))
-}
-
+// Send sends whole events.
 func (e *EventStream) Send(text []byte) error {
 	_ = e.c.SetWriteDeadline(time.Now().Add(takeWithin))
 	if _, err := e.w.Write(text); err != nil {
