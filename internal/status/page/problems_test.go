@@ -174,3 +174,11 @@ func TestTheTableMarksTheJobsThatTheBannerCounts(t *testing.T) {
 		t.Errorf("marked %q and %q", marked, well)
 	}
 }
+
+func TestWhatIsGraveIsSoOnThePageToo(t *testing.T) {
+	s := calm(time.Now())
+	s.Nodes[1].Twin = "another"
+	if got := todo(s, tally{}); len(got) != 1 || !strings.HasPrefix(got[0], "bad Nodes: two processes use the id db2") {
+		t.Errorf("to do: %q", got)
+	}
+}

@@ -24,12 +24,9 @@ type problem struct {
 // wrong with the leader stands in its own part of the page. Where the state cannot be read
 // that is the problem.
 func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
+	wrong := diagnose.Problems(s)
 	if s.Error == "" {
-		for _, l := range s.Locks {
-			if p, is := lockProblem(l, s); is {
-				all = append(all, p)
-			}
-		}
+		all = append(all, lockProblems(s, wrong)...)
 	}
 	for _, v := range v.Verdicts {
 		if v.Next == "" || s.Error != "" && v.Question != redisQuestion {
@@ -47,14 +44,18 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	if s.Error != "" {
 		return all // all else is how it was, and may have come of that
 	}
-	if troubles := nodeTroubles(s); len(troubles) > 0 {
+	if troubles := nodeTroubles(wrong); len(troubles) > 0 {
 		for _, t := range troubles[1:] { // the verdict has the first
-			all = append(all, problem{Tone: warn, What: nodesQuestion + ": " + t.note, Next: t.next})
+			all = append(all, problem{Tone: t.tone, What: nodesQuestion + ": " + t.note, Next: t.next})
 		}
 	}
-	for _, l := range s.LeftStages {
-		all = append(all, problem{Tone: warn, What: text.Count(l.Records, "change") + " of " + l.Key + " no job flushes", Note: "staged by " + l.Job + ", which is gone or has another key",
-			Next: "Give a job this key again until it has run, or drop them: baton stage list."})
+	for _, p := range wrong {
+		if p.Code == diagnose.CodeLeftStage {
+			all = append(all, problem{
+				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + " no job flushes", Note: "staged by " + p.Job + ", which is gone or has another key",
+				Next: "Give a job this key again until it has run, or drop them: " + p.Command + ".",
+			})
+		}
 	}
 	if letters.text != "" {
 		all = append(all, problem{Tone: warn, What: letters.text, Note: "records that did not fit their table; nothing is lost", Next: "Fix the table or the job, then replay them.", Link: "/dead-letters", See: "See why"})
@@ -70,42 +71,67 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	return all
 }
 
-// lockProblem is what is wrong with a lock that some of the jobs have of their own. While
-// nobody leads at all, that is what there is to see to.
-func lockProblem(l diagnose.Lock, s diagnose.Snapshot) (problem, bool) {
-	p := problem{Tone: bad, Note: cmp.Or(sentence(l.Vacancy), "The lock is free."), Say: "Nobody leads under a lock"}
-	switch {
-	case l.Leader != nil && l.Leader.Foreign:
-		p.What, p.Note = "Another program holds the lock "+l.Key, "Its jobs do not run."
-		p.Next = "Find out which program it is by its value, and stop it: owner " + clip(l.Leader.Owner)
-	case l.Leader != nil || s.Leader == nil:
-		return p, false
-	default:
-		p.What, p.Next = "Nobody leads under the lock "+l.Key, "Its jobs do not run. Wait some seconds; if it stays so, see the log of baton on each node."
+// toneOf is how grave a problem is.
+func toneOf(p diagnose.Problem) tone {
+	if p.Grave {
+		return bad
 	}
-	return p, true
+	return warn
+}
+
+// lockProblems are those of locks that some of the jobs have of their own. While nobody leads at
+// all, that is what there is to see to.
+func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem) {
+	for _, w := range wrong {
+		at := slices.IndexFunc(s.Locks, func(l diagnose.Lock) bool { return l.Key == w.Lock })
+		if at < 0 {
+			continue
+		}
+		l, p := s.Locks[at], problem{Tone: toneOf(w), Say: "Nobody leads under a lock"}
+		switch {
+		case w.Code == diagnose.CodeForeign:
+			p.What, p.Note = "Another program holds the lock "+l.Key, "Its jobs do not run."
+			p.Next = "Find out which program it is by its value, and stop it: owner " + clip(l.Leader.Owner)
+		case w.Code == diagnose.CodeNoLeader && s.Leader != nil:
+			p.What, p.Note = "Nobody leads under the lock "+l.Key, cmp.Or(sentence(l.Vacancy), "The lock is free.")
+			p.Next = "Its jobs do not run. Wait some seconds; if it stays so: " + w.Command + "."
+		default:
+			continue
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // trouble is something amiss with nodes, and what to do about it.
-type trouble struct{ note, next string }
+type trouble struct {
+	tone       tone
+	note, next string
+}
 
 // nodeTroubles are what is amiss with nodes that lead or could, the worst first.
-func nodeTroubles(s diagnose.Snapshot) (all []trouble) {
-	nodes := map[diagnose.Code][]string{}
-	for _, p := range diagnose.Problems(s) {
-		if p.Node != "" {
-			nodes[p.Code] = append(nodes[p.Code], p.Node)
+func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
+	for _, kind := range []struct {
+		codes      []diagnose.Code
+		note, next string
+	}{
+		{[]diagnose.Code{diagnose.CodeMissing, diagnose.CodeSilent}, "%s not seen lately", "On NODE: systemctl status baton. A node that is gone for good leaves this list within a day."},
+		{[]diagnose.Code{diagnose.CodeTwin}, "two processes use the id %s", "They have the same node.id, and cannot be told apart: stop one of them."},
+		{[]diagnose.Code{diagnose.CodeDrift}, "other configuration on %s", "Give it the leader’s configuration, then run there: baton reload."},
+		{[]diagnose.Code{diagnose.CodeClock}, "the clock is wrong on %s", "Slots start by the leader’s clock: check its time service, for example with chronyc tracking."},
+	} {
+		var names []string
+		t := trouble{}
+		for _, p := range wrong {
+			if p.Node != "" && slices.Contains(kind.codes, p.Code) {
+				names, t.tone = append(names, p.Node), worseOf(t.tone, toneOf(p))
+			}
 		}
-	}
-	add := func(names []string, note, next string) {
 		if len(names) > 0 {
-			all = append(all, trouble{fmt.Sprintf(note, text.Names(names, namesShown)), strings.ReplaceAll(next, "NODE", names[0])})
+			t.note, t.next = fmt.Sprintf(kind.note, text.Names(names, namesShown)), strings.ReplaceAll(kind.next, "NODE", names[0])
+			all = append(all, t)
 		}
 	}
-	silent := slices.Concat(nodes[diagnose.CodeMissing], nodes[diagnose.CodeSilent])
-	add(silent, "%s not seen lately", "On NODE: systemctl status baton. A node that is gone for good leaves this list within a day.")
-	add(nodes[diagnose.CodeTwin], "two processes use the id %s", "They have the same node.id, and cannot be told apart: stop one of them.")
-	add(nodes[diagnose.CodeDrift], "other configuration on %s", "Give it the leader’s configuration, then run there: baton reload.")
-	add(nodes[diagnose.CodeClock], "the clock is wrong on %s", "Slots start by the leader’s clock: check its time service, for example with chronyc tracking.")
+	slices.SortStableFunc(all, func(a, b trouble) int { return cmp.Compare(severity(b.tone), severity(a.tone)) })
 	return all
 }

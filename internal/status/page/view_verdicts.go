@@ -158,7 +158,7 @@ func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
 func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	count := s.Count()
 	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", count.Live), Note: fmt.Sprintf("%d could take over", count.Ready)}
-	troubles := nodeTroubles(s)
+	troubles := nodeTroubles(diagnose.Problems(s))
 	if count.Silent > 0 {
 		v.Answer += fmt.Sprintf(", %d silent", count.Silent)
 	}
@@ -168,7 +168,7 @@ func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	case s.Error != "":
 		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", count.Live)
 	case count.Silent > 0:
-		v.Tone, v.Note, v.Next, v.Say = warn, troubles[0].note, troubles[0].next, "A node is silent"
+		v.Tone, v.Note, v.Next, v.Say = troubles[0].tone, troubles[0].note, troubles[0].next, "A node is silent"
 	case s.Leader == nil && count.Ready == 0:
 		v.Tone, v.Note, v.Next = warn, "none could lead", "Start a node that may lead."
 	case s.Leader == nil:
@@ -176,7 +176,7 @@ func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	case count.Ready == 0:
 		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, nobody goes on."
 	case len(troubles) > 0:
-		v.Tone, v.Note, v.Next = warn, troubles[0].note, troubles[0].next
+		v.Tone, v.Note, v.Next = troubles[0].tone, troubles[0].note, troubles[0].next
 	}
 	return v
 }
