@@ -139,9 +139,6 @@ func (a *API) askHistory(r *http.Request) (any, error) {
 	if !operate.IsEntryID(before) {
 		return nil, badRequest("before: %q is no id of an entry: want the one in \"before\" of an earlier answer", before)
 	}
-	if a.Node == nil {
-		return nil, errNoNode
-	}
 	entries, err := a.Node.History(r.Context(), r.PathValue("job"), before, n)
 	if err != nil {
 		return nil, err
@@ -154,9 +151,6 @@ func (a *API) askHistory(r *http.Request) (any, error) {
 }
 
 func (a *API) askRun(r *http.Request) (any, error) {
-	if a.Node == nil {
-		return nil, errNoNode
-	}
 	run, err := a.Node.Run(r.Context(), r.PathValue("job"), r.PathValue("run"))
 	if err == nil && !a.Auth.MaySee(r) {
 		run.Run = *state.PublicRun(&run.Run)
@@ -168,9 +162,6 @@ func (a *API) askOutput(r *http.Request) (any, error) {
 	from, err := numberParam(r, "from", 0, 1<<60)
 	if err != nil {
 		return nil, err
-	}
-	if a.Node == nil {
-		return nil, errNoNode
 	}
 	o, err := a.Node.Printed(r.Context(), r.PathValue("job"), r.PathValue("run"))
 	if err != nil {
@@ -204,9 +195,6 @@ func (a *API) askNext(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Node == nil {
-		return nil, errNoNode
-	}
 	return a.Node.Next(r.Context(), r.PathValue("job"), from, n)
 }
 
@@ -215,17 +203,11 @@ func (a *API) askEvents(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Node == nil {
-		return nil, errNoNode
-	}
 	events, err := a.Node.Events(r.Context(), n)
 	return eventsReply{append([]diagnose.Event{}, events...)}, err
 }
 
 func (a *API) askExplain(r *http.Request) (any, error) {
-	if a.Node == nil {
-		return nil, errNoNode
-	}
 	return a.Node.Explain(r.Context(), r.PathValue("node"))
 }
 
@@ -233,9 +215,6 @@ func (a *API) askSamples(r *http.Request) (any, error) {
 	since, err := timeParam(r, "since", time.Now().Add(-time.Hour))
 	if err != nil {
 		return nil, err
-	}
-	if a.Node == nil {
-		return nil, errNoNode
 	}
 	samples, err := a.Node.Samples(r.Context(), since)
 	if len(samples) == 0 && err != nil {
@@ -252,8 +231,6 @@ func (a *API) askLetters(r *http.Request) (any, error) {
 		return nil, err
 	case wrong != nil:
 		return nil, wrong
-	case a.Node == nil:
-		return nil, errNoNode
 	}
 	letters, err := a.Node.Letters(r.Context(), f, n)
 	if len(letters) == 0 && err != nil {
@@ -263,9 +240,6 @@ func (a *API) askLetters(r *http.Request) (any, error) {
 }
 
 func (a *API) askLetter(r *http.Request) (any, error) {
-	if a.Node == nil {
-		return nil, errNoNode
-	}
 	letters, err := a.Node.Letters(r.Context(), operate.LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
 	switch {
 	case err != nil:
@@ -281,9 +255,6 @@ func (a *API) askKeys(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Node == nil {
-		return nil, errNoNode
-	}
 	keys, err := a.Node.LetterKeys(r.Context(), f, mostKeys+1)
 	more := len(keys) > mostKeys
 	return keysReply{append([]operate.LetterKey{}, keys[:min(len(keys), mostKeys)]...), more}, err
@@ -293,9 +264,6 @@ func (a *API) askReasons(r *http.Request) (any, error) {
 	f, err := letterFilter(r)
 	if err != nil {
 		return nil, err
-	}
-	if a.Node == nil {
-		return nil, errNoNode
 	}
 	reasons, err := a.Node.Reasons(r.Context(), f)
 	if len(reasons) == 0 && err != nil {
@@ -370,5 +338,3 @@ func errorText(err error) string {
 	}
 	return err.Error()
 }
-
-var errNoNode = fmt.Errorf("%w: this node does not tell that", operate.ErrNotFound)

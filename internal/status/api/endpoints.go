@@ -1,6 +1,9 @@
 package api
 
 import (
+	"fmt"
+	"net/http"
+
 	"baton/internal/diagnose"
 	"baton/internal/operate"
 )
@@ -22,22 +25,22 @@ func endpoints() []endpoint {
 		{"GET", "/jobs", "The jobs and how they stand.", nil, nil, jobsReply{}, false, (*API).askJobs},
 		{"GET", "/jobs/{job}", "One job.", nil, nil, diagnose.Job{}, false, (*API).askJob},
 		{"GET", "/jobs/{job}/history", "Its finished runs and missed slots, the newest first.",
-			[]parameter{count("How many entries, up to 1000; 20 if it is left out."), {"before", "string", "Entries older than that one, by its id."}}, nil, historyReply{}, false, (*API).askHistory},
+			[]parameter{count("How many entries, up to 1000; 20 if it is left out."), {"before", "string", "Entries older than that one, by its id."}}, nil, historyReply{}, false, ofNode((*API).askHistory)},
 		{"GET", "/jobs/{job}/next", "Its coming slots.",
-			[]parameter{count("How many slots, up to 1000; 10 if it is left out."), {"from", "string", "Slots after this time, RFC 3339; now if it is left out."}}, nil, operate.Coming{}, false, (*API).askNext},
-		{"GET", "/jobs/{job}/runs/{run}", "How a run stands.", nil, nil, operate.JobRun{}, false, (*API).askRun},
+			[]parameter{count("How many slots, up to 1000; 10 if it is left out."), {"from", "string", "Slots after this time, RFC 3339; now if it is left out."}}, nil, operate.Coming{}, false, ofNode((*API).askNext)},
+		{"GET", "/jobs/{job}/runs/{run}", "How a run stands.", nil, nil, operate.JobRun{}, false, ofNode((*API).askRun)},
 		{"GET", "/jobs/{job}/runs/{run}/output", "What a run of a command has printed, as far as it is kept.",
-			[]parameter{{"from", "integer", "Begin at this byte of all that it has printed."}}, nil, outputReply{}, true, (*API).askOutput},
-		{"GET", "/events", "The history of the election, the newest first.", []parameter{count("How many, up to 1000; 50 if it is left out.")}, nil, eventsReply{}, false, (*API).askEvents},
+			[]parameter{{"from", "integer", "Begin at this byte of all that it has printed."}}, nil, outputReply{}, true, ofNode((*API).askOutput)},
+		{"GET", "/events", "The history of the election, the newest first.", []parameter{count("How many, up to 1000; 50 if it is left out.")}, nil, eventsReply{}, false, ofNode((*API).askEvents)},
 		{"GET", "/samples", "How far the flushes were behind, a sample each 15 seconds, for an hour.",
-			[]parameter{{"since", "string", "Samples later than this time, RFC 3339."}}, nil, samplesReply{}, false, (*API).askSamples},
-		{"GET", "/explain/{node}", "Why a node leads, or does not.", nil, nil, operate.Explanation{}, false, (*API).askExplain},
+			[]parameter{{"since", "string", "Samples later than this time, RFC 3339."}}, nil, samplesReply{}, false, ofNode((*API).askSamples)},
+		{"GET", "/explain/{node}", "Why a node leads, or does not.", nil, nil, operate.Explanation{}, false, ofNode((*API).askExplain)},
 		{"GET", "/dead-letters", "Records that did not fit their table, the newest first.",
-			append([]parameter{count("How many, up to 1000; 50 if it is left out."), {"whole", "boolean", "Do not cut long records."}}, letters...), nil, lettersReply{}, true, (*API).askLetters},
-		{"GET", "/dead-letters/keys", "Which dead letters there are, at most 5000.", letters, nil, keysReply{}, true, (*API).askKeys},
-		{"GET", "/dead-letters/reasons", "How many dead letters there are, by job and reason.", letters, nil, reasonsReply{}, true, (*API).askReasons},
+			append([]parameter{count("How many, up to 1000; 50 if it is left out."), {"whole", "boolean", "Do not cut long records."}}, letters...), nil, lettersReply{}, true, ofNode((*API).askLetters)},
+		{"GET", "/dead-letters/keys", "Which dead letters there are, at most 5000.", letters, nil, keysReply{}, true, ofNode((*API).askKeys)},
+		{"GET", "/dead-letters/reasons", "How many dead letters there are, by job and reason.", letters, nil, reasonsReply{}, true, ofNode((*API).askReasons)},
 		{"GET", "/dead-letters/{id}", "One dead letter, by its id or the beginning of it; its record is whole.",
-			[]parameter{{"database", "string", "Only in this database, by its name in the configuration."}}, nil, operate.Letter{}, true, (*API).askLetter},
+			[]parameter{{"database", "string", "Only in this database, by its name in the configuration."}}, nil, operate.Letter{}, true, ofNode((*API).askLetter)},
 		{"GET", "/openapi.json", "This description.", nil, nil, map[string]any{}, false, (*API).askOpenAPI},
 	}, orderEndpoints()...)
 }
@@ -62,5 +65,15 @@ func orderEndpoints() []endpoint {
 		order("/dead-letters/{id}/replay", "Write a dead letter after all, once.", replayBody{}, give(giveReplay)),
 		order("/dead-letters/{id}/drop", "Remove a dead letter for good.", dropBody{}, give(giveDrop)),
 		order("/reload", "Have this node read its configuration again.", reloadBody{}, give(giveReload)),
+	}
+}
+
+// ofNode answers from what the node knows beyond the Snapshot, if there is that.
+func ofNode(ask askFunc) askFunc {
+	return func(a *API, r *http.Request) (any, error) {
+		if a.Node == nil {
+			return nil, fmt.Errorf("%w: this node answers from its state alone", operate.ErrNotFound)
+		}
+		return ask(a, r)
 	}
 }
