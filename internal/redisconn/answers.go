@@ -12,14 +12,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Question is commands that are answered with arrays of texts, as HMGET is. They change
-// nothing, so that they may be asked again.
+// Question is commands that are answered with arrays of texts, as HMGET is, or with anything if it is
+// to be brief. They change nothing, so that they may be asked again.
 type Question struct {
 	Commands int
 	// Write appends a command, see [AppendCommand].
 	Write func(buf []byte, command int) []byte
 	// Nested: the elements of an array may be arrays themselves, as in the reply of XRANGE.
 	Nested bool
+	// Brief, if set, says of which commands any reply will do and only the short texts are wanted.
+	Brief func(command int) bool
 	// Read is given the replies. They are valid until it returns.
 	Read func(*Answers) error
 }
@@ -29,6 +31,7 @@ type Answers struct {
 	All     []byte  // the texts, one after the other
 	Sizes   []int   // of each text; -1: there is none. Of a nested array see [Nested]
 	Replies []Reply // one a command
+	Briefs  []any   // the brief ones, in their order
 }
 
 // Reply is the reply to one command: so many elements of an array, or a refusal.
@@ -49,6 +52,26 @@ func (t *Answers) Take() string {
 		return string(t.All)
 	}
 	return unsafe.String(&t.All[0], len(t.All)) //nolint:gosec // nothing writes there any more
+}
+
+// readAll reads the replies to a question.
+func (t *Answers) readAll(r *bufio.Reader, q *Question) error {
+	t.All, t.Sizes, t.Replies, t.Briefs = t.All[:0], t.Sizes[:0], t.Replies[:0], nil
+	for i := range q.Commands {
+		if q.Brief == nil || !q.Brief(i) {
+			if err := t.readReply(r, q.Nested); err != nil {
+				return err
+			}
+			continue
+		}
+		reply, err := readBrief(r)
+		if err != nil {
+			return err
+		}
+		refusal, _ := reply.(redis.Error)
+		t.Replies, t.Briefs = append(t.Replies, Reply{Refusal: refusal}), append(t.Briefs, reply)
+	}
+	return nil
 }
 
 func (t *Answers) readReply(r *bufio.Reader, nested bool) error {

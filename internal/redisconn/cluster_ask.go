@@ -8,9 +8,12 @@ import (
 )
 
 // Ask implements [Conn]. Each command that is answered that it belongs elsewhere is asked
-// again there, by itself.
+// again there, by itself; those of a brief question, which may be a transaction, are not.
 func (r *routed) Ask(ctx context.Context, q *Question) error {
 	r.leave()
+	if q.Brief != nil {
+		return r.Conn.Ask(ctx, q)
+	}
 	var all *Answers
 	var elsewhere []int
 	first := *q

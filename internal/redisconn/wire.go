@@ -121,12 +121,8 @@ func (w *wire) exchange(q *Question) error {
 	if err := w.send(); err != nil {
 		return err
 	}
-	t := &w.answers
-	t.All, t.Sizes, t.Replies = t.All[:0], t.Sizes[:0], t.Replies[:0]
-	for range q.Commands {
-		if err := t.readReply(w.reader, q.Nested); err != nil {
-			return err
-		}
+	if err := w.answers.readAll(w.reader, q); err != nil {
+		return err
 	}
 	return w.nothingLeft()
 }

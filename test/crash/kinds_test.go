@@ -76,7 +76,7 @@ func fixtures() map[kind]fixture {
 		}, []string{"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"}},
 		stream: {fillEvents, moreEvents, "events", mapping.Spec{}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Kept, Rows: partRows, Retain: &retain}
-		}, []string{"stream_look", "XRANGE", "stream_trim"}},
+		}, []string{"MULTI", "XRANGE", "stream_trim"}},
 		// With rows that vanish.
 		scan: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}, Generation: "pass"}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Rows, Value: "hash", Rows: pageRows, Vanished: "delete", MaxPct: 90}

@@ -24,32 +24,36 @@ func loadScript(name string, keys int) *redis.Script {
 func askTexts(
 	ctx context.Context, c redisconn.Conn, nested bool, read func(*redisconn.Answers) error, commands ...redisconn.Command,
 ) error {
-	return c.Ask(ctx, &redisconn.Question{
-		Commands: len(commands), Nested: nested,
-		Write: func(buf []byte, i int) []byte {
-			cmd := commands[i]
-			buf = redisconn.AppendCommand(buf, 1+len(cmd.Args), cmd.Name)
-			for _, arg := range cmd.Args {
-				switch arg := arg.(type) {
-				case string:
-					buf = redisconn.AppendWord(buf, arg)
-				case int64: // lists are asked for a few items at a time
-					buf = redisconn.AppendWord(buf, strconv.FormatInt(arg, 10))
-				default:
-					buf = redisconn.AppendWord(buf, fmt.Sprint(arg))
-				}
+	q := questionOf(commands...)
+	q.Nested = nested
+	q.Read = func(a *redisconn.Answers) error {
+		for _, r := range a.Replies {
+			if r.Refusal != "" {
+				return r.Refusal
 			}
-			return buf
-		},
-		Read: func(a *redisconn.Answers) error {
-			for _, r := range a.Replies {
-				if r.Refusal != "" {
-					return r.Refusal
-				}
+		}
+		return read(a)
+	}
+	return c.Ask(ctx, q)
+}
+
+// questionOf asks commands.
+func questionOf(commands ...redisconn.Command) *redisconn.Question {
+	return &redisconn.Question{Commands: len(commands), Write: func(buf []byte, i int) []byte {
+		cmd := commands[i]
+		buf = redisconn.AppendCommand(buf, 1+len(cmd.Args), cmd.Name)
+		for _, arg := range cmd.Args {
+			switch arg := arg.(type) {
+			case string:
+				buf = redisconn.AppendWord(buf, arg)
+			case int64: // lists are asked for a few items at a time
+				buf = redisconn.AppendWord(buf, strconv.FormatInt(arg, 10))
+			default:
+				buf = redisconn.AppendWord(buf, fmt.Sprint(arg))
 			}
-			return read(a)
-		},
-	})
+		}
+		return buf
+	}}
 }
 
 // lastReply is the last of the replies as redigo has it, and where its texts begin among the sizes.

@@ -111,7 +111,7 @@ func TestCrashAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
 		})
 		crashedAt(t, names, map[string][]string{
 			"list":   {"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"},
-			"stream": {"stream_look", "XRANGE", "stream_trim"},
+			"stream": {"MULTI", "XRANGE", "stream_trim"},
 		}[q.kind]...)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/paging"
+	"baton/internal/flush/source/place"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
@@ -53,22 +54,24 @@ type Stream struct {
 	bytes    int  // of a page
 	carryOn  bool // behind a gap
 	start    string
-	startID  entryID // where start is an id
+	startID  place.ID // where start is an id
 	retain   *time.Duration
 
 	mu        sync.Mutex
 	staged    streamStage
-	committed *streamPlace // up to where the database is known to be; nil for unknown
+	committed *place.Place // up to where the database is known to be; nil for unknown
 }
 
 // streamStage is what Stage found out for Read.
 type streamStage struct {
 	id       string // of the stage
 	position string // as the database has it
-	from     streamPlace
+	from     place.Place
 	anchor   bool        // the entry at from is there
-	behind   entryID     // the first one to read; zero if there is only a position to be moved
-	until    streamPlace // the last one to read, and its number
+	behind   place.ID    // the first one to read; zero if there is only a position to be moved
+	until    place.Place // the last one to read, and its number
+	// first and anchorSize are the bytes of the stream's first entry, and of that at from.
+	first, anchorSize int
 }
 
 // The choices of OnGap and Start. An id is a Start, too.
@@ -96,7 +99,7 @@ func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
 		return nil, fmt.Errorf("on_gap: %q is unknown: it is %s or %s", o.OnGap, gapStop, gapContinue)
 	}
 	if s.start != startBeginning && s.start != startEnd {
-		if s.startID, err = parseEntryID(s.start); err != nil {
+		if s.startID, err = place.ParseID(s.start); err != nil {
 			return nil, fmt.Errorf("start: it is %s, %s or an id, and %w", startBeginning, startEnd, err)
 		}
 	}
@@ -121,37 +124,38 @@ func (s *Stream) Stage(ctx context.Context, newID, position string) (st flush.St
 	// A position to be moved is work, too: behind a gap, and to the end that it was when the
 	// job began.
 	moves := r.from.String() != position && (position != "" || s.start == startEnd)
-	if r.behind == (entryID{}) && !moves {
+	if r.behind == (place.ID{}) && !moves {
 		if position != "" && s.retain != nil { // entries grow old also where none are added
-			err = s.trim(ctx, r.from)
+			err = s.trim(ctx, r.from, r.first)
 		}
 		return st, false, err
 	}
-	return flush.Stage{ID: newID, Size: l.pending(r.from), Note: note}, true, nil
+	return flush.Stage{ID: newID, Size: l.Pending(r.from), Note: note}, true, nil
 }
 
-func (s *Stream) remember(r streamStage, committed *streamPlace) {
+func (s *Stream) remember(r streamStage, committed *place.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.staged, s.committed = r, committed
 }
 
 // find looks from where to where there is something to read.
-func (s *Stream) find(ctx context.Context, position string) (r streamStage, l look, note string, err error) {
+func (s *Stream) find(ctx context.Context, position string) (r streamStage, l place.Look, note string, err error) {
 	r.position = position
 	if position == "" {
 		r.from, l, err = s.begin(ctx)
 	} else {
 		r.from, l, note, err = s.resume(ctx, position)
 	}
-	r.anchor, r.behind, r.until = l.anchor, l.behind, streamPlace{l.last, max(l.added, 0)}
+	r.anchor, r.behind, r.until = l.Anchor, l.Behind, l.End()
+	r.first, r.anchorSize = l.FirstSize, l.AnchorSize
 	return r, l, note, err
 }
 
 // begin is where the very first reading begins. Of a place that is registered before
 // anything is read, other jobs do not trim what follows.
-func (s *Stream) begin(ctx context.Context) (at streamPlace, l look, err error) {
-	note := streamPlace{id: s.startID}.String()
+func (s *Stream) begin(ctx context.Context) (at place.Place, l place.Look, err error) {
+	note := place.Place{ID: s.startID}.String()
 	if s.start == startEnd {
 		note = ""
 	}
@@ -159,40 +163,40 @@ func (s *Stream) begin(ctx context.Context) (at streamPlace, l look, err error) 
 		return at, l, err
 	}
 	if s.start == startEnd {
-		at = streamPlace{l.last, max(l.added, 0)}
-		l.behind = entryID{}
+		at = l.End()
+		l.Behind = place.ID{}
 		return at, l, nil
 	}
-	return l.number(streamPlace{id: s.startID}), l, nil
+	return l.Number(place.Place{ID: s.startID}), l, nil
 }
 
 // resume is the place to continue.
-func (s *Stream) resume(ctx context.Context, position string) (at streamPlace, l look, note string, err error) {
-	if at, err = parsePlace(position); err != nil {
+func (s *Stream) resume(ctx context.Context, position string) (at place.Place, l place.Look, note string, err error) {
+	if at, err = place.Parse(position); err != nil {
 		return at, l, "", fmt.Errorf("job %q, stream %q: %w, so somebody has written it by hand: delete the row from baton_position to "+
 			"begin anew at `start`", s.Job, s.Live, err)
 	}
-	if l, err = s.look(ctx, at.id.String(), position); err != nil {
+	if l, err = s.look(ctx, at.ID.String(), position); err != nil {
 		return at, l, "", err
 	}
-	missing, next := l.gap(at)
+	missing, next := l.Gap(at)
 	switch {
-	case missing == "" && l.behind == entryID{}:
+	case missing == "" && l.Behind == place.ID{}:
 		return at, l, "", nil // as it is written: there is no reason to write
 	case missing == "":
-		return l.number(at), l, "", nil
+		return l.Number(at), l, "", nil
 	case !s.carryOn:
 		return at, l, "", s.gapError(at, missing)
 	}
-	if next.id != at.id { // seen from there
-		if l, err = s.look(ctx, next.id.String(), ""); err != nil {
+	if next.ID != at.ID { // seen from there
+		if l, err = s.look(ctx, next.ID.String(), ""); err != nil {
 			return at, l, "", err
 		}
 	}
-	if l.behind == (entryID{}) { // nothing will be read by which the position leaves the gap
-		next = streamPlace{l.last, max(l.added, 0)}
+	if l.Behind == (place.ID{}) { // nothing will be read by which the position leaves the gap
+		next = l.End()
 	}
-	return l.number(next), l, fmt.Sprintf("went on behind a gap, because of `on_gap: continue`. Entry %s was the position: %s", at.id,
+	return l.Number(next), l, fmt.Sprintf("went on behind a gap, because of `on_gap: continue`. Entry %s was the position: %s", at.ID,
 		missing), nil
 }
 
@@ -201,7 +205,7 @@ func (s *Stream) Done(_ context.Context, _ flush.Stage, p flush.Page) error {
 	if p.Move == nil {
 		return nil
 	}
-	at, err := parsePlace(p.Move.To)
+	at, err := place.Parse(p.Move.To)
 	if err != nil {
 		return err
 	}
@@ -217,7 +221,8 @@ var streamSpec = Spec{
 		return row.Inputs{Names: []string{row.InputID}, Fields: true, Guarantee: row.ByPosition}, nil
 	},
 	commands: func(o Options, _ string) []string {
-		all := []string{"TYPE K", "XINFO STREAM K", "XRANGE K - +", "XREVRANGE K + -", "HGET P f", "EVAL s 2 K P", "EVALSHA s 2 K P"}
+		all := []string{"TYPE K", "XINFO STREAM K", "XRANGE K - +", "XREVRANGE K + -", "HGET P f", "EVAL s 2 K P", "EVALSHA s 2 K P",
+			"MULTI", "EXEC"}
 		if o.Retain != nil {
 			all = append(all, "TIME", "HGETALL P", "HSET P f v", "XTRIM K MINID 1")
 		}

@@ -10,6 +10,7 @@ import (
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/object"
 	"baton/internal/flush/source/paging"
+	"baton/internal/flush/source/place"
 	"baton/internal/redisconn"
 )
 
@@ -22,7 +23,7 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	if r.id != st.ID {
 		return fmt.Errorf("read stream %q: batch %s is not the one that was staged last", s.Live, st.ID)
 	}
-	if r.behind == (entryID{}) {
+	if r.behind == (place.ID{}) {
 		return yield(flush.Page{Part: -1, Lane: flush.InOrder, Move: &flush.Move{From: r.position, To: r.from.String()}})
 	}
 	c, err := s.Store.Conn(ctx, s.Live)
@@ -31,6 +32,7 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	}
 	defer c.Close() // it goes back to the pool
 	entries := newEntries(s.inputs, s.bytes)
+	entries.lastSize = r.anchorSize
 	for position, more := r.position, true; more; {
 		var records []row.Record
 		if records, more, err = s.page(ctx, c, &r, entries); err != nil {
@@ -64,7 +66,7 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 			if n == 0 {
 				break
 			}
-			if last, err = parseEntryID(entries.waits[n-1].Key); err != nil {
+			if last, err = place.ParseID(entries.waits[n-1].Key); err != nil {
 				return nil, false, err
 			}
 		}
@@ -85,46 +87,78 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 // do not join what was read before.
 func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, most int) (whole bool, err error) {
 	want := min(entries.pace.Depth(), most)
-	if r.anchor {
-		want++
+	if r.anchor && entries.lastSize > largeAnchor {
+		err = s.behindLarge(ctx, c, r, entries, want)
+	} else {
+		if r.anchor {
+			want++
+		}
+		entries.waits, err = entries.read(ctx, c, nil, s.Live, r.from.ID, r.until.ID.String(), want)
 	}
-	if entries.waits, err = entries.read(ctx, c, nil, s.Live, r.from.id, r.until.id.String(), want); err != nil {
+	if err != nil {
 		return false, s.Fail("read", err)
 	}
-	entries.ended = entries.found < want || entries.last == r.until.id
+	entries.ended = entries.found < want || entries.last == r.until.ID
 	return s.joins(ctx, r, entries.first)
+}
+
+// largeAnchor is how long an anchor is, in bytes, that is not read again for what is behind it.
+const largeAnchor = 64 << 10
+
+// behindLarge reads some entries behind an anchor without that, and then whether the anchor is there: trimming begins at the
+// oldest entry, so none of those that were read before it was gone.
+func (s *Stream) behindLarge(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, want int) (err error) {
+	at := r.from.ID.String()
+	q := questionOf(redisconn.Cmd("XRANGE", s.Live, r.from.ID.Next().String(), r.until.ID.String(), "COUNT", want),
+		redisconn.Cmd("XRANGE", s.Live, at, at, "COUNT", 1))
+	q.Nested, q.Brief = true, func(command int) bool { return command == 1 }
+	q.Read = func(a *redisconn.Answers) error {
+		for _, reply := range a.Replies {
+			if reply.Refusal != "" {
+				return reply.Refusal
+			}
+		}
+		if entries.waits, err = entries.decode(nil, a, place.ID{}); err != nil {
+			return err
+		}
+		if anchor, _ := a.Briefs[0].([]any); len(anchor) == 1 {
+			entries.first, _, _ = place.EntryOf(anchor[0])
+		}
+		return nil
+	}
+	return c.Ask(ctx, q)
 }
 
 // advance moves the place to an entry that was read, which is the anchor of what is
 // read next.
-func (r *streamStage) advance(last entryID, by int) {
+func (r *streamStage) advance(last place.ID, by int) {
 	if by == 0 {
 		return
 	}
-	if r.from.known() && r.until.ordinal > 0 {
-		r.from.ordinal += int64(by)
+	if r.from.Known() && r.until.Ordinal > 0 {
+		r.from.Ordinal += int64(by)
 	} else {
-		r.from.ordinal = 0
+		r.from.Ordinal = 0
 	}
-	r.from.id, r.anchor = last, true
+	r.from.ID, r.anchor = last, true
 }
 
 // end is at the last entry that Stage has seen. Its number is known, however many of
 // those before it were deleted.
-func (r *streamStage) end() { r.from.ordinal = r.until.ordinal }
+func (r *streamStage) end() { r.from.Ordinal = r.until.Ordinal }
 
 // joins reports whether the entries from first on follow the last read ones. If not, the stream was
 // trimmed meanwhile, or entries were deleted. Unless on_gap is stop, the stage ends here, and the
 // next one reports the gap.
-func (s *Stream) joins(ctx context.Context, r *streamStage, first entryID) (bool, error) {
-	if r.anchor && first == r.from.id || !r.anchor && first == r.behind {
+func (s *Stream) joins(ctx context.Context, r *streamStage, first place.ID) (bool, error) {
+	if r.anchor && first == r.from.ID || !r.anchor && first == r.behind {
 		return true, nil
 	}
-	l, err := s.look(ctx, r.from.id.String(), "")
+	l, err := s.look(ctx, r.from.ID.String(), "")
 	if err != nil {
 		return false, err
 	}
-	missing, _ := l.gap(r.from)
+	missing, _ := l.Gap(r.from)
 	if missing != "" && !s.carryOn {
 		return false, s.gapError(r.from, missing)
 	}
@@ -135,8 +169,9 @@ func (s *Stream) joins(ctx context.Context, r *streamStage, first entryID) (bool
 type entries struct {
 	inputs      []string
 	pace        redisconn.Pace
-	first, last entryID      // of the reply that was read last; zero if it had none
+	first, last place.ID     // of the reply that was read last; zero if it had none
 	found       int          // how many entries it had
+	lastSize    int          // the bytes of the last one, or of the anchor; 0 for unknown
 	waits       []row.Record // what it had, until it is in a page
 	ended       bool         // there is nothing behind it
 }
@@ -150,7 +185,7 @@ func newEntries(inputs []string, page int) *entries {
 
 // read adds a record for each of so many entries from one on, but for that one itself.
 func (d *entries) read(
-	ctx context.Context, c redisconn.Conn, records []row.Record, key string, from entryID, until string, count int,
+	ctx context.Context, c redisconn.Conn, records []row.Record, key string, from place.ID, until string, count int,
 ) ([]row.Record, error) {
 	err := askTexts(ctx, c, true, func(a *redisconn.Answers) (err error) {
 		records, err = d.decode(records, a, from)
@@ -163,8 +198,8 @@ var errNoEntry = errors.New("the server's answer is not a list of entries")
 
 // decode adds a record for each entry but that with the id skip, which may be the
 // first. The texts of a reply share one allocation.
-func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryID) ([]row.Record, error) {
-	d.first, d.last, d.found = entryID{}, entryID{}, a.Replies[0].Elements
+func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.ID) ([]row.Record, error) {
+	d.first, d.last, d.found = place.ID{}, place.ID{}, a.Replies[0].Elements
 	texts := textReader{texts: a.Take(), sizes: a.Sizes}
 	n := len(d.inputs)
 	raws := make([]row.Raw, d.found*n)
@@ -181,7 +216,7 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryI
 		}
 		if last = id; i == 0 {
 			var err error
-			if d.first, err = parseEntryID(id); err != nil {
+			if d.first, err = place.ParseID(id); err != nil {
 				return records, err
 			}
 			if d.first == skip {
@@ -199,12 +234,13 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryI
 		if record.Err, err = d.fields(&record, &texts, fields/2); err != nil {
 			return records, err
 		}
-		reply.Largest = max(reply.Largest, before-len(texts.texts))
+		d.lastSize = before - len(texts.texts)
+		reply.Largest = max(reply.Largest, d.lastSize)
 		records = append(records, record)
 	}
 	d.pace.Learn(reply)
 	var err error
-	d.last, err = parseEntryID(last)
+	d.last, err = place.ParseID(last)
 	return records, err
 }
 

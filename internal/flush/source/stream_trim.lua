@@ -1,8 +1,9 @@
 -- Notes up to where a job has read a stream, and trims what all jobs have read and is old enough. An entry that a job is
 -- at stays: by it the job will know that nothing was trimmed too early.
 -- KEYS: stream, positions
--- ARGV: job, its position, ms that entries are to stay or "" to trim nothing, entries and bytes at most
--- Reply: how many were trimmed
+-- ARGV: job, its position, ms that entries are to stay or "" to trim nothing, entries to trim at most, and of those that are
+--       trimmed one by one
+-- Reply: 1 if there may be more to trim, else 0
 --
 -- Ids have 64 bits twice, more than Lua's numbers: they are compared as texts.
 local function less(a, b)
@@ -17,18 +18,7 @@ local function before(a, b)
   return less(ams, bms)
 end
 
--- To free a large entry takes long. How many fit into so many bytes the first one tells: a large entry has a node of its
--- own, of small ones the limit must be no fewer than a node has.
-local function at_most(entries, bytes)
-  local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-  local size = 1
-  for _, text in ipairs(first and first[2] or {}) do
-    size = size + #text
-  end
-  return math.max(size > 4096 and 1 or 100, math.min(entries, math.floor(bytes / size)))
-end
-
-local trimmed = 0
+local more = 0
 if ARGV[3] ~= '' then
   local upto = string.match(ARGV[2], '^%d+%-%d+')
   local positions = redis.call('HGETALL', KEYS[2])
@@ -46,12 +36,22 @@ if ARGV[3] ~= '' then
       upto = old
     end
   end
-  trimmed = redis.call('XTRIM', KEYS[1], 'MINID', '~', upto, 'LIMIT',
-    at_most(tonumber(ARGV[4]), tonumber(ARGV[5])))
-  if trimmed == 0 then -- whole nodes of the stream are off; what is left is part of one
-    redis.call('XTRIM', KEYS[1], 'MINID', '=', upto)
+  -- Whole nodes of the stream first. What is left is part of one, which may have any length (stream-node-max-entries, -bytes).
+  if upto == '0-0' then
+    more = 0
+  elseif redis.call('XTRIM', KEYS[1], 'MINID', '~', upto, 'LIMIT', ARGV[4]) > 0 then
+    more = 1
+  else
+    local few = tonumber(ARGV[5])
+    local left = redis.call('XRANGE', KEYS[1], '-', '(' .. upto, 'COUNT', few + 1)
+    if #left > few then
+      more, upto = 1, left[few + 1][1]
+    end
+    if #left > 0 then
+      redis.call('XTRIM', KEYS[1], 'MINID', '=', upto)
+    end
   end
 end
 -- It comes last: trimming needs no memory, and must go on when there is none. It is a courtesy.
 redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[2])
-return trimmed
+return more

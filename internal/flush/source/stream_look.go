@@ -1,0 +1,98 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/source/place"
+	"baton/internal/redisconn"
+)
+
+var lookScript = loadScript("stream_look", 2)
+
+// look looks at the stream from at, or from the noted position; note is noted if nothing is.
+//
+// Lua copies each entry a few times, which takes Redis milliseconds for a megabyte, and XINFO has two of them. So a transaction
+// looks, and the script where that is not to be had: see briefly.
+func (s *Stream) look(ctx context.Context, at, note string) (l place.Look, err error) {
+	c, err := s.Store.Conn(ctx, s.Live)
+	if err != nil {
+		return l, err
+	}
+	defer c.Close() // it goes back to the pool
+	l, ok, err := s.briefly(ctx, c, at)
+	if ok && note != "" && l.Noted == "" { // what follows is not trimmed by others once it is noted
+		if _, err := s.note(ctx, note, "", 0); err != nil {
+			return l, err
+		}
+		l, ok, err = s.briefly(ctx, c, at)
+	}
+	if ok || err != nil {
+		return l, s.Fail("look at", err)
+	}
+	return s.lookByScript(ctx, at, note)
+}
+
+func (s *Stream) lookByScript(ctx context.Context, at, note string) (l place.Look, err error) {
+	reply, err := redis.Values(s.Script(ctx, "look at", lookScript, s.Live, s.positions(), s.Job, at, note))
+	if err != nil {
+		return l, err
+	}
+	var kind, last, maxDeleted, first, anchor, behind string
+	if _, err := redis.Scan(reply, &kind, &l.Length, &last, &l.Added, &maxDeleted, &first, &anchor, &behind, &l.Noted); err != nil {
+		return l, s.Fail("look at", err)
+	}
+	if kind != "stream" && kind != "none" {
+		return l, s.WrongType([]any{[]byte(s.Live), []byte(kind)})
+	}
+	l.Exists, l.Anchor = kind == "stream", anchor != ""
+	for _, id := range []struct {
+		text string
+		into *place.ID
+	}{{last, &l.Last}, {maxDeleted, &l.MaxDeleted}, {first, &l.First}, {behind, &l.Behind}} {
+		if *id.into, err = place.ParseID(id.text); err != nil {
+			return l, s.Fail("look at", err)
+		}
+	}
+	return l, nil
+}
+
+// briefly looks at the stream from at without reading its entries. ok is false where only the script can tell: the key is of
+// another type or on its way between two nodes of a Cluster, the user must not use transactions, or it is an imitation of Redis.
+func (s *Stream) briefly(ctx context.Context, c redisconn.Conn, at string) (l place.Look, ok bool, err error) {
+	if at == "" {
+		noted, err := redis.String(redis.DoContext(c, ctx, "HGET", s.positions(), s.Job))
+		if err != nil && !errors.Is(err, redis.ErrNil) {
+			return l, false, err
+		}
+		if at, _, _ = strings.Cut(noted, " "); at == "" {
+			at = place.ID{}.String()
+		}
+	}
+	commands := []redisconn.Command{
+		redisconn.Cmd("MULTI"), redisconn.Cmd("HGET", s.positions(), s.Job), redisconn.Cmd("XINFO", "STREAM", s.Live),
+		redisconn.Cmd("XRANGE", s.Live, at, "+", "COUNT", 2), redisconn.Cmd("EXEC"),
+	}
+	q := questionOf(commands...)
+	q.Brief = func(int) bool { return true }
+	q.Read = func(a *redisconn.Answers) error {
+		replies, _ := a.Briefs[len(commands)-1].([]any)
+		l, ok = place.LookOf(replies, at)
+		return nil
+	}
+	err = c.Ask(ctx, q)
+	return l, ok, err
+}
+
+// gapError says of a gap what an operator has to decide.
+func (s *Stream) gapError(at place.Place, missing string) error {
+	return fmt.Errorf("%w: stream %q has no entry %s any more, which is the position of job %q: %s. "+
+		"To go on behind the gap, set `on_gap: continue` for one run; to begin anew at `start`, delete the job's row for %q from "+
+		"baton_position",
+		flush.ErrGap, s.Live, at.ID, s.Job, missing, s.Live)
+}

@@ -1,0 +1,69 @@
+package redisconn
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// briefText is how long a text of a brief reply may be, in bytes: an id is shorter.
+const briefText = 128
+
+// Left is the size of a text that a brief reply leaves out.
+type Left int
+
+// readBrief reads any reply: a text or a status is a string, if it is short, a number an int64, and a
+// refusal a redis.Error; an array is a []any.
+func readBrief(r *bufio.Reader) (any, error) {
+	kind, rest, err := readLine(r)
+	if err != nil {
+		return nil, err
+	}
+	n, notNumber := strconv.Atoi(string(rest))
+	switch {
+	case kind == '+':
+		return string(rest), nil
+	case kind == '-':
+		return redis.Error(rest), nil
+	case notNumber != nil:
+	case kind == ':':
+		return int64(n), nil
+	case kind == '$':
+		return readShort(r, n)
+	case kind == '*' && n >= 0:
+		all := make([]any, 0, min(n, 64))
+		for range n {
+			element, err := readBrief(r)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, element)
+		}
+		return all, nil
+	case kind == '*':
+		return nil, nil //nolint:nilnil // that is what the reply says
+	}
+	return nil, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
+}
+
+// readShort reads a text of n bytes, or its size only.
+func readShort(r *bufio.Reader, n int) (text any, err error) {
+	switch {
+	case n < 0:
+		return nil, nil //nolint:nilnil // there is none
+	case n > briefText:
+		text = Left(n)
+		_, err = r.Discard(n)
+	default:
+		short := make([]byte, n)
+		_, err = io.ReadFull(r, short)
+		text = string(short)
+	}
+	if err == nil {
+		_, err = r.Discard(2) // the end of the line
+	}
+	return text, noEOF(err)
+}
