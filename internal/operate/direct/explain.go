@@ -25,16 +25,15 @@ import (
 // lookWithin bounds what an explanation asks of others than Redis.
 const lookWithin = time.Second
 
-// Explain tells why a node leads or not; "" is the node of the configuration. What
-// the node's own status page and the databases say is added if they answer soon.
+// Explain says why a node leads or not; "" is the node of the configuration. What the
+// node's own status page and the databases report is added if they answer soon.
 func (s *Site) Explain(ctx context.Context, node string) (operate.Explanation, error) {
 	return asking(ctx, s, func(l look) (operate.Explanation, error) { return l.explain(ctx, node, s.node.Own), nil })
 }
 
 func (l look) explain(ctx context.Context, node string, own func(context.Context) (diagnose.Snapshot, error)) operate.Explanation {
-	f := facts{
-		node: cmp.Or(node, l.Config.Node.ID), lockKey: l.Config.Election.LockKey, redis: l.Venue.Host(), poll: l.Config.Election.PollInterval,
-	}
+	e := l.Config.Election
+	f := facts{node: cmp.Or(node, l.Config.Node.ID), lockKey: e.LockKey, redis: l.Venue.Host(), poll: e.PollInterval}
 	f.p, f.unseen = l.picture(ctx)
 	address := ""
 	if f.node == l.Config.Node.ID {
@@ -57,7 +56,7 @@ func (l look) explain(ctx context.Context, node string, own func(context.Context
 func (l look) fences(ctx context.Context) map[string]int64 {
 	dbs, err := site.OpenDatabases(l.Config)
 	if err != nil {
-		return nil // whoever asks may not read the data source names: then it is not told
+		return nil // the user may not be allowed to read the data source names
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -69,7 +68,7 @@ func (l look) fences(ctx context.Context) map[string]int64 {
 	return found
 }
 
-// askNode is what a node tells of itself, nil if it is not to be reached: its page
+// askNode is a node's own status, nil if it is not to be reached: its page
 // may listen on the loopback of another host.
 func askNode(ctx context.Context, address, node, lockKey string) *diagnose.Snapshot {
 	if _, _, err := net.SplitHostPort(address); err != nil {
@@ -79,14 +78,15 @@ func askNode(ctx context.Context, address, node, lockKey string) *diagnose.Snaps
 	defer cancel()
 	for _, scheme := range []string{"http", "https"} {
 		// Another host's node may have that address, too.
-		if s := askPage(ctx, url.URL{Scheme: scheme, Host: address, Path: "/api/v1/status"}); s != nil && s.NodeID == node && s.LockKey == lockKey {
+		s := askPage(ctx, url.URL{Scheme: scheme, Host: address, Path: "/api/v1/status"})
+		if s != nil && s.NodeID == node && s.LockKey == lockKey {
 			return s
 		}
 	}
 	return nil
 }
 
-// askPage is the state that a node tells at an address; nil if none does.
+// askPage is the status that a node serves at an address; nil if none does.
 func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
 	if err != nil {
@@ -120,7 +120,7 @@ type facts struct {
 	poll                 time.Duration
 	p                    redislock.Picture
 	unseen               error              // why there is no picture
-	own                  *diagnose.Snapshot // what the node tells of itself; nil: it was not reached
+	own                  *diagnose.Snapshot // the node's own status; nil: it was not reached
 	fences               map[string]int64   // the highest epoch in each database that answered
 }
 
@@ -135,7 +135,9 @@ func (f facts) find(id string) (redislock.Node, bool) {
 func (f facts) explain() operate.Explanation {
 	x := operate.Explanation{NodeID: f.node, LockKey: f.lockKey}
 	if f.unseen != nil {
-		x.Reasons = append([]operate.Why{{Code: operate.WhyRedis, What: fmt.Sprintf("the election cannot be read from here: %v", f.unseen), Do: "mend that first: without redis nobody leads, and nothing else is known"}}, f.itself()...)
+		x.Reasons = because(operate.WhyRedis, "repair that first: without redis no node leads, and nothing else is known",
+			"the election cannot be read from here: %v", f.unseen)
+		x.Reasons = append(x.Reasons, f.itself()...)
 		return x
 	}
 	x.Leads = f.p.Leader == f.node
@@ -143,26 +145,30 @@ func (f facts) explain() operate.Explanation {
 		x.Reasons = append(x.Reasons, rule()...)
 	}
 	if len(x.Reasons) == 0 {
-		x.Reasons = []operate.Why{{Code: "free", What: fmt.Sprintf("the lock is free, and nothing keeps %s from it: it asks every %v", f.node, f.poll), Do: "ask again in a moment"}}
+		x.Reasons = because("free", "ask again in a moment", "the lock is free, and nothing keeps %s from it: it asks every %v", f.node, f.poll)
 	}
 	return x
 }
 
-// forged tells of an epoch that nobody can lead after.
+// because is one reason: its code, what to do about it, and what it is.
+func because(code, do, what string, args ...any) []operate.Why {
+	return []operate.Why{{Code: code, What: fmt.Sprintf(what, args...), Do: do}}
+}
+
+// forged reports an epoch that no term can follow.
 func (f facts) forged() []operate.Why {
 	if !f.p.Forged {
 		return nil
 	}
-	what := "the epoch in redis is no number, or more than 30 days ahead of redis' clock: somebody has written it, or that clock is wrong; "
-	if f.p.Owner == "" {
-		what += "nobody can lead"
-	} else {
-		what += "nobody can lead after the term that goes on"
+	consequence := "no node can lead"
+	if f.p.Owner != "" {
+		consequence = "no node can lead after the term that goes on"
 	}
-	return []operate.Why{{Code: "epoch_refused", What: what, Do: "is redis' clock right? If so: baton fence reset"}}
+	return because("epoch_refused", "is redis' clock right? If so: baton fence reset",
+		"the epoch in redis is no number, or more than 30 days ahead of redis' clock: it was written by hand, or that clock is wrong; %s", consequence)
 }
 
-// lock tells who holds it.
+// lock reports who holds it.
 func (f facts) lock() []operate.Why {
 	p := f.p
 	lease := fmt.Sprintf("lease %v left", text.Duration(p.Left))
@@ -179,34 +185,40 @@ func (f facts) lock() []operate.Why {
 		if p.Left < 0 {
 			do += "; if that client is gone for good: baton lock --break " + f.lockKey
 		}
-		return []operate.Why{{Code: "foreign", What: fmt.Sprintf("the lock is held by a client that is not baton (owner %s), %s", p.Owner, lease), Do: do}}
+		return because("foreign", do, "the lock is held by a client that is not baton (owner %s), %s", p.Owner, lease)
 	case p.Leader == f.node:
-		found = []operate.Why{{Code: "leads", What: fmt.Sprintf("%s leads: %s", f.node, term)}}
+		found = because("leads", "", "%s leads: %s", f.node, term)
 	default:
 		do := ""
-		if n, ok := f.find(f.node); ok && !n.Observer && p.Now.Sub(n.Seen()) <= SilentAfter(f.poll) && p.Paused == nil {
+		if n, ok := f.find(f.node); ok && !n.Observer && !f.silent(n) && p.Paused == nil {
 			do = "to have it lead: baton stepdown --to " + f.node
 		}
-		found = []operate.Why{{Code: "other_leads", What: fmt.Sprintf("%s leads: %s", p.Leader, term), Do: do}}
+		found = because("other_leads", do, "%s leads: %s", p.Leader, term)
 	}
 	if p.Left < 0 {
-		found = append(found, operate.Why{Code: "no_expiry", What: "somebody has taken the lease's expiry away: if its leader dies, nobody follows", Do: "the next renewal mends it; if none comes: baton release --owner " + p.Owner})
+		found = append(found, because("no_expiry", "the next renewal sets it again; if none comes: baton release --owner "+p.Owner,
+			"the lease's expiry was removed: if its leader dies, no node follows")...)
 	}
 	if p.StepDown != "" {
-		found = append(found, operate.Why{Code: "stepping_down", What: fmt.Sprintf("%s is to step down, %s, and ends its work", p.Leader, p.StepDown), Do: "wait: it releases the lock when its work has ended"})
+		found = append(found, because("stepping_down", "wait: it releases the lock when its work has ended",
+			"%s is to step down, %s, and ends its work", p.Leader, p.StepDown)...)
 	}
 	return found
 }
+
+// silent reports whether a node has not been seen for too long.
+func (f facts) silent(n redislock.Node) bool { return f.p.Now.Sub(n.Seen()) > SilentAfter(f.poll) }
 
 func (f facts) paused() []operate.Why {
 	if f.p.Paused == nil {
 		return nil
 	}
 	since := f.p.Paused.At
-	return []operate.Why{{Code: "paused", What: fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, text.Stamp(since), text.Duration(f.p.Now.Sub(since))), Do: "baton resume"}}
+	return because("paused", "baton resume",
+		"the election is paused %s, since %s (%v)", f.p.Paused.Reason, text.Stamp(since), text.Duration(f.p.Now.Sub(since)))
 }
 
-// vacant tells why nobody takes the free lock, or why others go first.
+// vacant reports why no node takes the free lock, or why others go first.
 func (f facts) vacant() []operate.Why {
 	p := f.p
 	if p.Owner != "" {
@@ -214,24 +226,28 @@ func (f facts) vacant() []operate.Why {
 	}
 	var found []operate.Why
 	if p.Quarantine > 0 {
-		found = append(found, operate.Why{Code: "quarantine", What: fmt.Sprintf("redis has restarted, failed over or lost its data: nobody new may lead for another %v, because a leader that redis has forgotten may still trust its lease", text.Duration(p.Quarantine)), Do: "wait"})
+		found = append(found, because("quarantine", "wait",
+			"redis has restarted, failed over or lost its data: no new leader for another %v, because a leader that redis has forgotten may still trust its lease",
+			text.Duration(p.Quarantine))...)
 	}
 	if p.ReservedFor != "" && p.ReservedFor != f.node {
-		found = append(found, operate.Why{Code: "reserved", What: fmt.Sprintf("the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, text.Duration(p.ReservedLeft)), Do: "wait"})
+		found = append(found, because("reserved", "wait",
+			"the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, text.Duration(p.ReservedLeft))...)
 	}
 	if why := withdrawn(p); why != "" {
-		found = append(found, operate.Why{Code: "withdrawn", What: why, Do: "mend what is named; it is tried again all the time"})
+		found = append(found, because("withdrawn", "repair what is named; baton keeps trying", "%s", why)...)
 	}
 	own, _ := f.find(f.node)
 	for _, n := range p.Candidates() {
 		if n.Priority > own.Priority && n.ID != f.node && !own.Observer {
-			found = append(found, operate.Why{Code: "priority", What: fmt.Sprintf("%s has priority %d, above the %d of %s, and goes first", n.ID, n.Priority, own.Priority, f.node), Do: "wait: if it does not take the lock within half a second, others do"})
+			found = append(found, because("priority", "wait: if it does not take the lock within half a second, others do",
+				"%s has priority %d, above the %d of %s, and goes first", n.ID, n.Priority, own.Priority, f.node)...)
 		}
 	}
 	return found
 }
 
-// listed tells what the others know of the node.
+// listed reports what the others know of the node.
 func (f facts) listed() []operate.Why {
 	n, ok := f.find(f.node)
 	if !ok {
@@ -239,58 +255,64 @@ func (f facts) listed() []operate.Why {
 		for i, other := range f.p.Nodes {
 			known[i] = other.ID
 		}
-		return []operate.Why{{Code: operate.WhyNeverSeen, What: fmt.Sprintf("no node %q has told of itself; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none")),
-			Do: fmt.Sprintf("is baton running there, under that node.id, with election.lock_key %q and the redis at %s?", f.lockKey, f.redis)}}
+		do := fmt.Sprintf("is baton running there, under that node.id, with election.lock_key %q and the redis at %s?", f.lockKey, f.redis)
+		return because(operate.WhyNeverSeen, do,
+			"no node %q has registered; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none"))
 	}
 	var found []operate.Why
-	if ago := f.p.Now.Sub(n.Seen()); ago > SilentAfter(f.poll) && n.ID != f.p.Leader {
-		found = append(found, operate.Why{Code: "not_seen", What: fmt.Sprintf("%s was last seen %v ago: its process is down, or cut off from redis", f.node, text.Duration(ago)), Do: "on that host: systemctl status baton; journalctl -u baton"})
+	if f.silent(n) && n.ID != f.p.Leader {
+		found = append(found, because("not_seen", "on that host: systemctl status baton; journalctl -u baton",
+			"%s was last seen %v ago: its process is down, or cut off from redis", f.node, text.Duration(f.p.Now.Sub(n.Seen())))...)
 	}
 	if n.Observer {
-		found = append(found, operate.Why{Code: "observer", What: fmt.Sprintf("%s never leads: node.candidate is false in its configuration", f.node), Do: "set node.candidate: true there and restart it, if it should"})
+		found = append(found, because("observer", "set node.candidate: true there and restart it, if it should",
+			"%s never leads: node.candidate is false in its configuration", f.node)...)
 	}
 	if aside := AsideOf(f.p, f.node); aside != "" {
-		found = append(found, operate.Why{Code: "aside", What: fmt.Sprintf("%s stands aside %s", f.node, aside), Do: "mend what is named; it campaigns again by itself, sooner if nobody else leads"})
+		found = append(found, because("aside", "repair what is named; it campaigns again by itself, sooner if no other node leads",
+			"%s stands aside %s", f.node, aside)...)
 	}
 	return found
 }
 
-// itself tells what only the node knows.
+// itself reports what only the node knows.
 func (f facts) itself() []operate.Why {
 	if f.own == nil {
 		return nil
 	}
 	var found []operate.Why
 	if !f.own.Redis.OK {
-		found = append(found, operate.Why{Code: "node_without_redis", What: fmt.Sprintf("%s itself does not reach redis: %s", f.node, f.own.Redis.Error), Do: "mend its way to " + cmp.Or(f.own.Redis.Host, "redis")})
+		found = append(found, because("node_without_redis", "repair its connection to "+cmp.Or(f.own.Redis.Host, "redis"),
+			"%s itself does not reach redis: %s", f.node, f.own.Redis.Error)...)
 	}
 	if _, known := f.p.Aside[f.node]; !known && f.own.WaitingCode == elector.CodeAside {
-		found = append(found, operate.Why{Code: "aside", What: f.node + " " + f.own.Waiting, Do: "wait"})
+		found = append(found, because("aside", "wait", "%s %s", f.node, f.own.Waiting)...)
 	}
 	return found
 }
 
-// drift tells of a node whose jobs are not the leader's: it may lead all the same.
+// drift reports a node whose jobs are not the leader's: it may lead all the same.
 func (f facts) drift() []operate.Why {
 	own, ok := f.find(f.node)
 	leader, led := f.find(f.p.Leader)
 	if !ok || !led || own.ConfigHash == leader.ConfigHash || own.ConfigHash == "" || leader.ConfigHash == "" {
 		return nil
 	}
-	return []operate.Why{{Code: "config_drift", What: fmt.Sprintf("the jobs of %s (%s) are not those of %s, which leads (%s): whoever leads runs its own", f.node, own.ConfigHash, leader.ID, leader.ConfigHash),
-		Do: "compare baton config show on both hosts"}}
+	return because("config_drift", "compare baton config show on both hosts",
+		"the jobs of %s (%s) are not those of %s, which leads (%s): a leader runs its own", f.node, own.ConfigHash, leader.ID, leader.ConfigHash)
 }
 
-// rewound tells of databases that know a higher epoch than Redis does.
+// rewound reports databases that know a higher epoch than Redis does.
 func (f facts) rewound() []operate.Why {
 	var found []operate.Why
 	for name, epoch := range f.fences {
 		if !redislock.Plausible(epoch, f.p.Epoch, f.p.Now.UnixMilli()) {
-			found = append(found, operate.Why{Code: "fence_refused", What: fmt.Sprintf("database %q has recorded epoch %d, more than 30 days ahead of redis' clock: a job's fence was written by somebody else, and its flushes fail", name, epoch),
-				Do: "baton fence list; then baton fence reset"})
+			found = append(found, because("fence_refused", "baton fence list; then baton fence reset",
+				"database %q has recorded epoch %d, more than 30 days ahead of redis' clock: a job's fence was not written by baton, and its flushes fail",
+				name, epoch)...)
 		} else if epoch > f.p.Epoch {
-			found = append(found, operate.Why{Code: "fence_ahead", What: fmt.Sprintf("database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch),
-				Do: "nothing: the leader raises its epoch above it before it writes there"})
+			found = append(found, because("fence_ahead", "nothing: the leader raises its epoch above it before it writes there",
+				"database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch)...)
 		}
 	}
 	slices.SortFunc(found, func(a, b operate.Why) int { return strings.Compare(a.What, b.What) })

@@ -44,10 +44,10 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 		"leads":           {drawnFacts(leading), []string{"leads: db1 leads: epoch 42, for 1h, lease 8s left → "}},
 		"leads, draining": {drawnFacts(leading, func(f *facts) { f.p.StepDown = "asked by ada" }), []string{"leads:  → ", "stepping_down: db1 is to step down, asked by ada → wait"}},
 		"leads, paused":   {drawnFacts(leading, paused), []string{"leads:  → ", "paused: by ada: upgrade, since 2026-01-02 03:03:05 UTC (1m) → baton resume"}},
-		"no expiry":       {drawnFacts(endless), []string{"other_leads: without an expiry → ", "no_expiry: nobody follows → baton release --owner o"}},
+		"no expiry":       {drawnFacts(endless), []string{"other_leads: without an expiry → ", "no_expiry: no node follows → baton release --owner o"}},
 		"another leads":   {drawnFacts(), []string{"other_leads: db1 leads: epoch 42, for 1h, lease 8s left → baton stepdown --to db2"}},
 		"never seen": {drawnFacts(func(f *facts) { f.node = "db9" }),
-			[]string{"other_leads: db1 leads → ", `never_seen: no node "db9" has told of itself; known are: db1, db2 → election.lock_key "reports" and the redis at 10.0.0.1:6379?`}},
+			[]string{"other_leads: db1 leads → ", `never_seen: no node "db9" has registered; known are: db1, db2 → election.lock_key "reports" and the redis at 10.0.0.1:6379?`}},
 		"nobody at all": {drawnFacts(vacated, func(f *facts) { f.p.Nodes = nil }), []string{"never_seen: known are: none → is baton running there"}},
 		"gone": {drawnFacts(func(f *facts) { f.p.Nodes[1].SeenMS = f.p.Now.Add(-time.Hour).UnixMilli() }),
 			[]string{"other_leads:  → ", "not_seen: db2 was last seen 1h ago: its process is down, or cut off from redis → systemctl status baton"}},
@@ -59,15 +59,15 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 		"aside": {drawnFacts(func(f *facts) {
 			f.p.Aside = map[string]redislock.Aside{"db2": {Left: time.Minute, Reason: `database "main" is away`}}
 		}),
-			[]string{"other_leads:  → ", `aside: db2 stands aside for another 1m: database "main" is away → mend`}},
+			[]string{"other_leads:  → ", `aside: db2 stands aside for another 1m: database "main" is away → repair`}},
 		"given back": {drawnFacts(vacated, func(f *facts) {
 			f.p.Events = []redislock.Event{{At: f.p.Now.Add(-time.Second), Event: "withdrawn", NodeID: "db1", Reason: "0 of the 1 replicas have the lock"}}
-		}), []string{"withdrawn: db1 took the lock and gave it back, 1s ago: 0 of the 1 replicas have the lock → mend"}},
+		}), []string{"withdrawn: db1 took the lock and gave it back, 1s ago: 0 of the 1 replicas have the lock → repair"}},
 		"given back long ago": {drawnFacts(vacated, func(f *facts) {
 			f.p.Events = []redislock.Event{{At: f.p.Now.Add(-time.Hour), Event: "withdrawn", NodeID: "db1"}}
 		}), []string{"free:  → ask again"}},
 		"paused":     {drawnFacts(vacated, paused), []string{"paused: the election is paused by ada: upgrade → baton resume"}},
-		"quarantine": {drawnFacts(vacated, func(f *facts) { f.p.Quarantine = 3 * time.Second }), []string{"quarantine: nobody new may lead for another 3s → wait"}},
+		"quarantine": {drawnFacts(vacated, func(f *facts) { f.p.Quarantine = 3 * time.Second }), []string{"quarantine: no new leader for another 3s → wait"}},
 		"reserved": {drawnFacts(vacated, func(f *facts) { f.p.ReservedFor, f.p.ReservedLeft = "db1", time.Second }),
 			[]string{"reserved: kept for db1 for another 1s → wait"}},
 		"reserved for it": {drawnFacts(vacated, func(f *facts) { f.p.ReservedFor, f.p.ReservedLeft = "db2", time.Second }), []string{"free: → "}},
@@ -77,9 +77,9 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 		"free":                    {drawnFacts(vacated), []string{"free: nothing keeps db2 from it: it asks every 2s → ask again"}},
 		"drift": {drawnFacts(func(f *facts) { f.p.Nodes[1].ConfigHash = "c2" }),
 			[]string{"other_leads:  → ", "config_drift: the jobs of db2 (c2) are not those of db1, which leads (c1) → config show"}},
-		"forged": {drawnFacts(vacated, func(f *facts) { f.p.Forged = true }), []string{"epoch_refused: more than 30 days ahead of redis' clock: somebody has written it, or that clock is wrong; nobody can lead → baton fence reset"}},
+		"forged": {drawnFacts(vacated, func(f *facts) { f.p.Forged = true }), []string{"epoch_refused: more than 30 days ahead of redis' clock: it was written by hand, or that clock is wrong; no node can lead → baton fence reset"}},
 		"forged while led": {drawnFacts(func(f *facts) { f.p.Forged = true }),
-			[]string{"epoch_refused: nobody can lead after the term that goes on → baton fence reset", "other_leads:  → "}},
+			[]string{"epoch_refused: no node can lead after the term that goes on → baton fence reset", "other_leads:  → "}},
 		"fence forged": {drawnFacts(func(f *facts) { f.fences = map[string]int64{"main": 1<<53 - 3} }),
 			[]string{"other_leads:  → ", `fence_refused: database "main" has recorded epoch 9007199254740989, more than 30 days ahead of redis' clock → baton fence list`}},
 		"rewound": {drawnFacts(func(f *facts) { f.fences = map[string]int64{"main": 50, "other": 42} }),
@@ -87,11 +87,11 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 		"without redis itself": {drawnFacts(func(f *facts) {
 			f.own = &diagnose.Snapshot{Redis: diagnose.Redis{Host: "10.0.0.1:6379", Error: "refused"}}
 		}),
-			[]string{"other_leads:  → ", "node_without_redis: db2 itself does not reach redis: refused → its way to 10.0.0.1:6379"}},
+			[]string{"other_leads:  → ", "node_without_redis: db2 itself does not reach redis: refused → its connection to 10.0.0.1:6379"}},
 		"just stepped down": {drawnFacts(vacated, func(f *facts) {
 			f.own = &diagnose.Snapshot{Redis: diagnose.Redis{OK: true}, WaitingCode: elector.CodeAside, Waiting: "stands aside for another 1.2s, so that others go first: asked by ada"}
 		}), []string{"aside: db2 stands aside for another 1.2s, so that others go first: asked by ada → wait"}},
-		"redis unreachable": {drawnFacts(func(f *facts) { f.unseen = errors.New("connection refused") }), []string{"redis_unreachable: cannot be read from here: connection refused → nobody leads"}},
+		"redis unreachable": {drawnFacts(func(f *facts) { f.unseen = errors.New("connection refused") }), []string{"redis_unreachable: cannot be read from here: connection refused → no node leads"}},
 		"everything": {drawnFacts(vacated, paused, onlooker, func(f *facts) {
 			f.p.Quarantine, f.p.ReservedFor, f.p.ReservedLeft = time.Second, "db1", time.Second
 		}), []string{"paused:  → ", "quarantine:  → ", "reserved:  → ", "observer:  → "}},
