@@ -208,7 +208,7 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 		l.rows(l.main, "SELECT id, views FROM articles ORDER BY id", "1|5", "2|500", "3|7")
 	})
 	t.Run("replay hashes", func(t *testing.T) {
-		l.fails(cmdline.ExitUsage, "Mend them there", "dead", "replay", users[0].ID, "--set", "age=30")
+		l.fails(cmdline.ExitUsage, "Correct them there", "dead", "replay", users[0].ID, "--set", "age=30")
 		l.send("HSET", "user:1", "age", "31")
 		if got := l.does("dead", "replay", "--job", "users", "--all"); !strings.Contains(got, "marked: the next flush writes row \"1\"") {
 			t.Errorf("replay: %s", got)

@@ -24,7 +24,9 @@ const (
 )
 
 // prose are the fields that hold a text for people.
-var prose = [...]string{"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What"}
+var prose = [...]string{
+	"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What",
+}
 
 // Bounded returns v with all that it holds bounded. What is right stays untouched, and is
 // not copied: others may read it.

@@ -44,7 +44,8 @@ type Client struct {
 func DialServer(server, tokenFile, caFile string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "" {
-		return nil, fmt.Errorf("server %q: want a URL such as https://host:9747, http://127.0.0.1:9747 or unix:///run/baton/admin.sock", server)
+		const such = "https://host:9747, http://127.0.0.1:9747 or unix:///run/baton/admin.sock"
+		return nil, fmt.Errorf("server %q: want a URL such as %s", server, such)
 	}
 	c := &Client{server: server}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 10 * time.Second, TLSHandshakeTimeout: commandTimeout}
@@ -55,7 +56,7 @@ func DialServer(server, tokenFile, caFile string) (*Client, error) {
 		c.base = "http://baton"
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial.DialContext(ctx, "unix", u.Path) }
-	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && strings.Trim(u.Path, "/") == "":
+	case isOrigin(u):
 		c.base = u.Scheme + "://" + u.Host
 	default:
 		return nil, fmt.Errorf("server %q: want https://host:port, http://host:port or unix:///path, and nothing more", u.Redacted())
@@ -70,8 +71,15 @@ func DialServer(server, tokenFile, caFile string) (*Client, error) {
 			return nil, err
 		}
 	}
-	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	follow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // nowhere: the token is for this host
+	c.http = &http.Client{Transport: transport, CheckRedirect: follow}
 	return c, nil
+}
+
+// isOrigin reports whether a URL names a web server, and nothing more.
+func isOrigin(u *url.URL) bool {
+	web := u.Scheme == "http" || u.Scheme == "https"
+	return web && u.Host != "" && u.User == nil && u.RawQuery == "" && strings.Trim(u.Path, "/") == ""
 }
 
 // DialSocket prepares to ask the daemon of this host by its admin socket.

@@ -89,7 +89,8 @@ func (c *Client) Explain(ctx context.Context, node string) (Explanation, error) 
 	if err == nil && len(x.Reasons) > 0 {
 		return x, nil
 	}
-	return Explanation{NodeID: node, Reasons: []Why{{Code: WhyRedis, What: fmt.Sprintf("nothing is known: %v", err), Do: "ask another node, or on its host"}}}, nil
+	why := Why{Code: WhyRedis, What: fmt.Sprintf("nothing is known: %v", err), Do: "ask another node, or on its host"}
+	return Explanation{NodeID: node, Reasons: []Why{why}}, nil
 }
 
 // History goes back in a job's history.

@@ -58,7 +58,8 @@ func (c *Client) LetterKeys(ctx context.Context, f LetterFilter, _ int) ([]Lette
 		More    bool
 	}](ctx, c, f.query(), "dead-letters", "keys")
 	if err == nil && reply.More {
-		return nil, fmt.Errorf("%w: there are more than %d such dead letters: pick some by --since, --older-than or --text, or do it where the configuration is, without --server", ErrDeadUsage, len(reply.Letters))
+		const instead = "pick some by --since, --older-than or --text, or do it where the configuration is, without --server"
+		return nil, fmt.Errorf("%w: there are more than %d such dead letters: %s", ErrDeadUsage, len(reply.Letters), instead)
 	}
 	return reply.Letters, err
 }

@@ -19,7 +19,7 @@ func ReadToken(file string) (token string, err error) {
 	switch {
 	case err != nil:
 		return "", err
-	case !info.Mode().IsRegular(): // to open a pipe would wait for whoever writes to it
+	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
 		return "", fmt.Errorf("%s is no regular file", file)
 	case info.Size() > mostToken+lineEnd:
 		return "", errLongToken(file)
@@ -30,15 +30,19 @@ func ReadToken(file string) (token string, err error) {
 	}
 	token = strings.TrimRight(string(text), "\r\n")
 	switch {
-	case strings.ContainsAny(token, "\r\n"), strings.TrimSpace(token) != token, strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+	case strings.ContainsFunc(token, unprintable):
 		return "", fmt.Errorf("%s: want one line of printable ASCII without blanks, for example of: openssl rand -hex 32", file)
 	case len(token) < LeastToken:
-		return "", fmt.Errorf("%s: the token has %d characters, and it takes %d at least; make one with: openssl rand -hex 32", file, len(token), LeastToken)
+		return "", fmt.Errorf("%s: the token has %d characters, fewer than %d; make one with: openssl rand -hex 32",
+			file, len(token), LeastToken)
 	case len(token) > mostToken:
 		return "", errLongToken(file)
 	}
 	return token, nil
 }
+
+// unprintable reports whether a character is anything but printable ASCII, or is a blank.
+func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
 func errLongToken(file string) error {
 	return fmt.Errorf("%s: the token has more than %d characters", file, mostToken)

@@ -35,7 +35,7 @@ func WatchRun(ctx context.Context, runs Operator, name, id string, show func(Job
 		case errors.Is(err, ErrNoRun) && unknown < often:
 			unknown++
 		case errors.Is(err, ErrNoRun):
-			return JobRun{}, fmt.Errorf("run %s of job %q: %w: the history does not know it; redis may have lost its data", id, name, ErrRunLost)
+			return JobRun{}, fmt.Errorf("%w: it is not in the history; redis may have lost its data", lostRun(name, id))
 		case final(err):
 			return JobRun{}, err
 		case err != nil: // it will be back
@@ -50,7 +50,8 @@ func WatchRun(ctx context.Context, runs Operator, name, id string, show func(Job
 			case lost.IsZero():
 				lost = time.Now()
 			case time.Since(lost) > lostAfter:
-				return JobRun{}, fmt.Errorf("run %s of job %q: %w: %s ran it and no longer leads; what it had committed is in the database, and the next run does the rest", id, name, ErrRunLost, run.Run.NodeID)
+				const rest = "what it had committed is in the database, and the next run does the rest"
+				return JobRun{}, fmt.Errorf("%w: %s ran it and no longer leads; %s", lostRun(name, id), run.Run.NodeID, rest)
 			}
 		}
 		select {
@@ -130,3 +131,5 @@ func Vacant(ctx context.Context, o Operator, job string) (lockKey, why string) {
 	}
 	return s.LockKey, s.Vacancy
 }
+
+func lostRun(name, id string) error { return fmt.Errorf("run %s of job %q: %w", id, name, ErrRunLost) }

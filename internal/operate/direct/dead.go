@@ -70,7 +70,8 @@ func (d *dead) where(f operate.LetterFilter) ([]string, error) {
 	case configured && !j.IsCommand():
 		return []string{j.Flush.To.Database}, nil
 	}
-	return nil, fmt.Errorf("%w: job %q is not in the configuration: say with --database where its dead letters are, one of %v", operate.ErrDeadUsage, f.Job, all)
+	return nil, fmt.Errorf("%w: job %q is not in the configuration: name the database of its dead letters with --database, one of %v",
+		operate.ErrDeadUsage, f.Job, all)
 }
 
 // list finds dead letters, the newest first, at most n. Their records are cut to so
@@ -121,7 +122,8 @@ func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, e
 	case len(found) == 0:
 		return operate.Letter{}, fmt.Errorf("%w: %s: it was replayed or dropped, or is in none of %v", sql.ErrNoLetter, id, names)
 	case len(found) > 1:
-		return operate.Letter{}, fmt.Errorf("%w: %s is in %s and in %s: give more of it, or --database", sql.ErrManyLetters, id, found[0].Database, found[1].Database)
+		a, b := found[0].Database, found[1].Database
+		return operate.Letter{}, fmt.Errorf("%w: %s is in %s and in %s: give more of it, or --database", sql.ErrManyLetters, id, a, b)
 	}
 	return found[0], nil
 }

@@ -28,7 +28,9 @@ func (d *dead) reasons(ctx context.Context, f operate.LetterFilter) ([]operate.L
 			key := [2]string{r.Job, reasonOf(r.Error)}
 			sum, ok := found[key]
 			if !ok {
-				sum = &operate.LetterReason{Job: r.Job, Database: name, Reason: key[1], Oldest: r.Oldest, Newest: r.Newest, Example: r.Example}
+				sum = &operate.LetterReason{
+					Job: r.Job, Database: name, Reason: key[1], Oldest: r.Oldest, Newest: r.Newest, Example: r.Example,
+				}
 				found[key] = sum
 			}
 			sum.Letters += r.Letters
@@ -52,7 +54,8 @@ func (d *dead) reasons(ctx context.Context, f operate.LetterFilter) ([]operate.L
 
 // values finds what differs between two errors of the same reason. A quoted name after
 // one of these words belongs to the reason; what else is quoted is a value.
-var values = regexp.MustCompile(`(?s)(?:column|constraint|table|relation|input|type|key|CONSTRAINT|KEY|REFERENCES) ["'\x60][^"'\x60]*["'\x60]` +
+var values = regexp.MustCompile(`(?s)` +
+	`(?:column|constraint|table|relation|input|type|key|CONSTRAINT|KEY|REFERENCES) ["'\x60][^"'\x60]*["'\x60]` +
 	`|SQLSTATE \w+|Error \d+` +
 	`|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'` +
 	`|=\(.*?\) |contains \(.*\)` +

@@ -112,11 +112,15 @@ func (d *dead) allows(k operate.LetterKey, o operate.Order) error {
 	j, ok := d.job(k.Job)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: job %q of dead letter %.12s is not in the configuration, so nobody knows what goes into which column: add it, or drop the letter", operate.ErrDeadUsage, k.Job, k.ID)
+		return fmt.Errorf("%w: job %q of dead letter %.12s is not in the configuration, so its columns are unknown: "+
+			"add it, or drop the letter", operate.ErrDeadUsage, k.Job, k.ID)
 	case j.Flush.To.Database != k.Database:
-		return fmt.Errorf("%w: dead letter %.12s of job %q is in database %q, and the job writes to %q now: only there could it be written and taken away in one transaction", operate.ErrDeadUsage, k.ID, k.Job, k.Database, j.Flush.To.Database)
+		const why = "only there could it be written and taken away in one transaction"
+		return fmt.Errorf("%w: dead letter %.12s of job %q is in database %q, and the job writes to %q now: %s",
+			operate.ErrDeadUsage, k.ID, k.Job, k.Database, j.Flush.To.Database, why)
 	case len(o.Set) > 0 && rereads(j):
-		return fmt.Errorf("%w: job %q is of type %s: its rows are what Redis has. Mend them there, and replay the letter without setting anything", operate.ErrDeadUsage, k.Job, j.Flush.From.Type)
+		return fmt.Errorf("%w: job %q is of type %s: its rows are what Redis has. "+
+			"Correct them there, and replay the letter without setting anything", operate.ErrDeadUsage, k.Job, j.Flush.From.Type)
 	}
 	return nil
 }
@@ -210,20 +214,21 @@ func (r *replayer) sums() bool {
 // row makes the row of a letter by the job's mapping.
 func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	inputs := r.mapping.Inputs()
-	mend := map[string]row.Raw{}
+	corrections := map[string]row.Raw{}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if !slices.Contains(inputs, name) {
 			return row.Row{}, misfit{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
 		}
 		if v := set[name]; v != nil {
-			mend[name] = row.Raw{Text: *v, OK: true}
+			corrections[name] = row.Raw{Text: *v, OK: true}
 		} else {
-			mend[name] = row.Raw{}
+			corrections[name] = row.Raw{}
 		}
 	}
-	record, err := row.RepairRecordJSON(inputs, l.Record, mend)
+	record, err := row.RepairRecordJSON(inputs, l.Record, corrections)
 	if _, was := row.ParseRecordJSON(inputs, l.Record); errors.Is(was, row.ErrUnreadRecord) && r.job.Flush.From.Kind().Watermark {
-		return row.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: put it right in Redis, where the next flush reads it, and drop the letter")}
+		return row.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: " +
+			"correct it in Redis, where the next flush reads it, and drop the letter")}
 	}
 	switch {
 	case errors.Is(err, row.ErrNoInput), errors.Is(err, row.ErrCutRecord), errors.Is(err, row.ErrUnreadRecord):
@@ -263,7 +268,7 @@ func (r *replayer) open(ctx context.Context, d *dead) error {
 		}
 		var marks bool
 		if r.marker, marks = sources[0].(marker); !marks && !r.job.Flush.From.Kind().Looks {
-			return fmt.Errorf("job %q: its source cannot be told to read a record again: this is a mistake in baton, please report it", r.job.Name)
+			return fmt.Errorf("job %q: its source cannot read a record again: this is a mistake in baton, please report it", r.job.Name)
 		}
 		return nil
 	}

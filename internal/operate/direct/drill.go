@@ -71,7 +71,8 @@ func (l look) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 	if err != nil {
 		return Drilled{}, err
 	}
-	if before.Leader != "" && !slices.ContainsFunc(before.Candidates(), func(n redislock.Node) bool { return n.ID != before.Leader && AsideOf(before, n.ID) == "" }) {
+	follows := func(n redislock.Node) bool { return n.ID != before.Leader && AsideOf(before, n.ID) == "" }
+	if before.Leader != "" && !slices.ContainsFunc(before.Candidates(), follows) {
 		return Drilled{}, ErrNobodyElse
 	}
 	h, err := stepDown(ctx, l, o, o.Wait)

@@ -71,7 +71,7 @@ func stepDown(ctx context.Context, l look, o operate.Order, wait time.Duration) 
 		return operate.Outcome{}, err
 	}
 	if from == "" {
-		return operate.Outcome{}, fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it does not take orders", l.Config.Election.LockKey, owner)
+		return operate.Outcome{}, heldByForeign(l.Config.Election.LockKey, owner)
 	}
 	out := operate.Outcome{Code: operate.CodeAsked, From: from, Text: from + " was asked to step down"}
 	if wait <= 0 {
@@ -83,16 +83,24 @@ func stepDown(ctx context.Context, l look, o operate.Order, wait time.Duration) 
 	}
 	switch {
 	case !over && p.Owner == "":
-		return out, fmt.Errorf("%s has stepped down, and after %v nobody has taken over: is another node there that may lead? If not, %s leads again soon; see baton status", from, wait, from)
+		return out, fmt.Errorf("%s has stepped down, and after %v no node has taken over: is another node there that may lead? "+
+			"If not, %s leads again soon; see baton status", from, wait, from)
 	case !over:
-		return out, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: it may be finishing its jobs; see baton status", from, wait)
+		return out, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: "+
+			"it may be finishing its jobs; see baton status", from, wait)
 	}
 	out.Code, out.NodeID, out.Epoch, out.TookMS = operate.CodeDone, p.Leader, p.Epoch, time.Since(asked).Milliseconds()
 	out.Text = fmt.Sprintf("%s leads after %s: epoch %d, %d ms after the order", out.NodeID, out.From, out.Epoch, out.TookMS)
 	if o.To != "" && out.NodeID != o.To {
-		return out, fmt.Errorf("%s leads after %s, and not %s: that one did not take the lock while it was kept for it; see baton explain %s", out.NodeID, out.From, o.To, o.To)
+		return out, fmt.Errorf("%s leads after %s, and not %s, which did not take the lock while it was reserved for it; "+
+			"see baton explain %s", out.NodeID, out.From, o.To, o.To)
 	}
 	return out, nil
+}
+
+// heldByForeign is the error of an order to a holder that is not baton.
+func heldByForeign(lockKey, owner string) error {
+	return fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it does not take orders", lockKey, owner)
 }
 
 // successor refuses a successor that cannot take over.

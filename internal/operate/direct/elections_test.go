@@ -42,7 +42,7 @@ func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
 		{"b", redislock.Picture{Owner: "2", Leader: "b", Epoch: 2}, "a", ""},
 		{"", redislock.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", ""},
 		{"b", redislock.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", "c leads after a, and not b"},
-		{"b", redislock.Picture{}, "a", "nobody has taken over"},
+		{"b", redislock.Picture{}, "a", "no node has taken over"},
 		{"", led, "a", "it may be finishing its jobs"},
 		{"tired", redislock.Picture{}, "", `node "tired" would not take the lock: it stands aside for another 1m: database away`},
 	} {

@@ -145,7 +145,8 @@ func (f facts) explain() operate.Explanation {
 		x.Reasons = append(x.Reasons, rule()...)
 	}
 	if len(x.Reasons) == 0 {
-		x.Reasons = because("free", "ask again in a moment", "the lock is free, and nothing keeps %s from it: it asks every %v", f.node, f.poll)
+		x.Reasons = because("free", "ask again in a moment",
+			"the lock is free, and nothing keeps %s from it: it asks every %v", f.node, f.poll)
 	}
 	return x
 }
@@ -165,7 +166,8 @@ func (f facts) forged() []operate.Why {
 		consequence = "no node can lead after the term that goes on"
 	}
 	return because("epoch_refused", "is redis' clock right? If so: baton fence reset",
-		"the epoch in redis is no number, or more than 30 days ahead of redis' clock: it was written by hand, or that clock is wrong; %s", consequence)
+		"the epoch in redis is no number, or more than 30 days ahead of redis' clock: "+
+			"it was written by hand, or that clock is wrong; %s", consequence)
 }
 
 // lock reports who holds it.
@@ -227,8 +229,8 @@ func (f facts) vacant() []operate.Why {
 	var found []operate.Why
 	if p.Quarantine > 0 {
 		found = append(found, because("quarantine", "wait",
-			"redis has restarted, failed over or lost its data: no new leader for another %v, because a leader that redis has forgotten may still trust its lease",
-			text.Duration(p.Quarantine))...)
+			"redis has restarted, failed over or lost its data: no new leader for another %v, "+
+				"because a leader that redis has forgotten may still trust its lease", text.Duration(p.Quarantine))...)
 	}
 	if p.ReservedFor != "" && p.ReservedFor != f.node {
 		found = append(found, because("reserved", "wait",
@@ -299,7 +301,8 @@ func (f facts) drift() []operate.Why {
 		return nil
 	}
 	return because("config_drift", "compare baton config show on both hosts",
-		"the jobs of %s (%s) are not those of %s, which leads (%s): a leader runs its own", f.node, own.ConfigHash, leader.ID, leader.ConfigHash)
+		"the jobs of %s (%s) are not those of %s, which leads (%s): a leader runs its own",
+		f.node, own.ConfigHash, leader.ID, leader.ConfigHash)
 }
 
 // rewound reports databases that know a higher epoch than Redis does.
@@ -308,8 +311,8 @@ func (f facts) rewound() []operate.Why {
 	for name, epoch := range f.fences {
 		if !redislock.Plausible(epoch, f.p.Epoch, f.p.Now.UnixMilli()) {
 			found = append(found, because("fence_refused", "baton fence list; then baton fence reset",
-				"database %q has recorded epoch %d, more than 30 days ahead of redis' clock: a job's fence was not written by baton, and its flushes fail",
-				name, epoch)...)
+				"database %q has recorded epoch %d, more than 30 days ahead of redis' clock: "+
+					"a job's fence was not written by baton, and its flushes fail", name, epoch)...)
 		} else if epoch > f.p.Epoch {
 			found = append(found, because("fence_ahead", "nothing: the leader raises its epoch above it before it writes there",
 				"database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch)...)

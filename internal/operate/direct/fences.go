@@ -162,7 +162,8 @@ func (d *fenceBook) read(ctx context.Context) (Fences, error) {
 			problems = append(problems, fmt.Errorf("database %q: %w", name, err))
 		}
 		for _, f := range fences {
-			found.Fences = append(found.Fences, FenceState{f.Job, name, locks[f.Job], f.Epoch, f.Owner, !redislock.Plausible(f.Epoch, 0, found.Now.UnixMilli())})
+			refused := !redislock.Plausible(f.Epoch, 0, found.Now.UnixMilli())
+			found.Fences = append(found.Fences, FenceState{f.Job, name, locks[f.Job], f.Epoch, f.Owner, refused})
 		}
 	}
 	slices.SortFunc(found.Fences, func(a, b FenceState) int { return cmp.Compare(a.Job, b.Job) })
@@ -183,10 +184,11 @@ func (d *fenceBook) reset(ctx context.Context, lock EpochState, refused []FenceS
 	}
 	if lock.Refused {
 		broken, err := d.place.BreakUp(ctx, lock.LockKey, o.Reason)
-		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // mended meanwhile
+		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // repaired meanwhile
 			return nil, err
 		}
-		o.Note(fmt.Sprintf("lock %q: redis forgets epoch %d; nobody leads for %v", lock.LockKey, lock.Epoch, broken.Left.Round(time.Millisecond)))
+		left := broken.Left.Round(time.Millisecond)
+		o.Note(fmt.Sprintf("lock %q: redis forgets epoch %d; no node leads for %v", lock.LockKey, lock.Epoch, left))
 	}
 	if len(refused) == 0 {
 		return nil, nil
@@ -209,7 +211,8 @@ func (d *fenceBook) reset(ctx context.Context, lock EpochState, refused []FenceS
 		done, failed = d.replace(ctx, term, max(before.TTL, d.config.Election.TTL), refused, o)
 		return nil
 	}, elector.Config{
-		NodeID: d.config.Node.ID, Timing: site.Timing(d.config.Election), PollInterval: d.config.Election.PollInterval, NewOwner: site.NewID,
+		NodeID: d.config.Node.ID, NewOwner: site.NewID,
+		Timing: site.Timing(d.config.Election), PollInterval: d.config.Election.PollInterval,
 		Observe: func(ev elector.Event) {
 			switch ev.Kind {
 			case elector.EventStandby:
@@ -231,7 +234,7 @@ func (d *fenceBook) reset(ctx context.Context, lock EpochState, refused []FenceS
 	return done, errors.Join(el.Run(ctx), failed)
 }
 
-// makeRoom asks whoever leads to hand the lock to this process, until it has it.
+// makeRoom asks the leader to hand the lock to this process, until it has it.
 func (d *fenceBook) makeRoom(ctx context.Context, lockKey string, o FencesOptions) {
 	for every := d.config.Election.PollInterval; ; {
 		p, err := d.place.Picture(ctx, lockKey)
@@ -248,7 +251,9 @@ func (d *fenceBook) makeRoom(ctx context.Context, lockKey string, o FencesOption
 }
 
 // replace is the work of the term.
-func (d *fenceBook) replace(ctx context.Context, term *elector.Term, lease time.Duration, refused []FenceState, o FencesOptions) (done []FenceState, err error) {
+func (d *fenceBook) replace(
+	ctx context.Context, term *elector.Term, lease time.Duration, refused []FenceState, o FencesOptions,
+) (done []FenceState, err error) {
 	o.Note(fmt.Sprintf("taken, epoch %d; waiting %v, until no earlier leader trusts its lease", term.Epoch(), lease))
 	if err := rest(ctx, lease); err != nil {
 		return nil, fmt.Errorf("nothing was changed: the lock was not kept: %w", context.Cause(ctx))

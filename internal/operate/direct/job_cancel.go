@@ -91,10 +91,11 @@ func (v View) awaitCancelled(ctx context.Context, order redisledger.Cancel, lead
 		cancel()
 		switch {
 		case failed != nil || !withdrawn:
-			return redisledger.Cancelled{}, fmt.Errorf("it is not known what of job %q was cancelled; baton job show %s tells what runs: %w", order.Job, order.Job, errors.Join(err, failed, ctx.Err()))
+			return redisledger.Cancelled{}, fmt.Errorf("it is not known which runs of job %q were cancelled; see baton job show %s: %w",
+				order.Job, order.Job, errors.Join(err, failed, ctx.Err()))
 		case ctx.Err() != nil:
-			return redisledger.Cancelled{}, fmt.Errorf("taken back before anything was cancelled: %w", ctx.Err())
+			return redisledger.Cancelled{}, fmt.Errorf("withdrawn before anything was cancelled: %w", ctx.Err())
 		}
-		return redisledger.Cancelled{}, fmt.Errorf("%s has not taken the order within %v, so it was taken back: it may be on its way out, or cut off from redis; see baton status", leader, AskFor)
+		return redisledger.Cancelled{}, notTaken(leader, "the order")
 	}
 }

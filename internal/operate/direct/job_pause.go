@@ -59,9 +59,12 @@ func whichJobs(name string) string {
 	return fmt.Sprintf("job %q is", name)
 }
 
+// pauseChange pauses or resumes jobs, and returns the pause that there was.
+type pauseChange func(context.Context, *redisledger.Ledger) (*redisledger.JobPause, error)
+
 // changePause does something to the pause of a job, or to that of all in every election
 // that has jobs.
-func (l look) changePause(ctx context.Context, name string, do func(context.Context, *redisledger.Ledger) (*redisledger.JobPause, error)) (operate.Outcome, []View, error) {
+func (l look) changePause(ctx context.Context, name string, do pauseChange) (operate.Outcome, []View, error) {
 	views := l.views()
 	if name != "" {
 		v, err := l.under(name)

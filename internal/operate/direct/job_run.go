@@ -109,7 +109,8 @@ func (v View) awaitStart(ctx context.Context, request redisledger.Request, leade
 		case err == nil && rec != nil:
 			return operate.JobRun{Job: request.Job, Run: *rec}, nil
 		case err == nil && v.queued(ctx, request):
-			return operate.JobRun{Job: request.Job, Run: diagnose.Run{ID: request.ID, State: operate.StateQueued, By: request.By, NodeID: leader}, Queued: true}, nil
+			run := diagnose.Run{ID: request.ID, State: operate.StateQueued, By: request.By, NodeID: leader}
+			return operate.JobRun{Job: request.Job, Run: run, Queued: true}, nil
 		}
 		if ctx.Err() == nil && time.Now().Before(deadline) {
 			_ = rest(ctx, wait)
@@ -120,14 +121,21 @@ func (v View) awaitStart(ctx context.Context, request redisledger.Request, leade
 		cancel()
 		switch {
 		case failed != nil:
-			return operate.JobRun{}, fmt.Errorf("run %s was asked for, and it is not known whether it began: %w", request.ID, errors.Join(err, failed))
+			return operate.JobRun{}, fmt.Errorf("run %s was requested, and it is not known whether it began: %w",
+				request.ID, errors.Join(err, failed))
 		case !withdrawn:
 			return operate.JobRun{Job: request.Job, Run: diagnose.Run{ID: request.ID, State: string(job.StateRunning)}}, ctx.Err()
 		case ctx.Err() != nil:
-			return operate.JobRun{}, fmt.Errorf("taken back before it began: %w", ctx.Err())
+			return operate.JobRun{}, fmt.Errorf("withdrawn before it began: %w", ctx.Err())
 		}
-		return operate.JobRun{}, fmt.Errorf("%s has not taken the request within %v, so it was taken back: it may be on its way out, or cut off from redis; see baton status", leader, AskFor)
+		return operate.JobRun{}, notTaken(leader, "the request")
 	}
+}
+
+// notTaken is the error of an order that the leader has not taken in time.
+func notTaken(leader, order string) error {
+	const why = "it may be stepping down, or cut off from redis; see baton status"
+	return fmt.Errorf("%s has not taken %s within %v, so it was withdrawn: %s", leader, order, AskFor, why)
 }
 
 // queued reports whether a request waits at the leader.

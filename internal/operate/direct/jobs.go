@@ -118,7 +118,8 @@ func (s *Site) History(ctx context.Context, name, before string, n int) ([]opera
 func entryOf(e *redisledger.HistoryEntry) operate.Entry {
 	if m := e.Missed; m != nil {
 		return operate.Entry{ID: e.Entry, At: e.At, Missed: &operate.Missed{
-			Reason: string(m.Reason), Count: m.Count, First: m.First, Last: m.Slot, NodeID: e.Term.NodeID, Epoch: e.Term.Epoch, Error: e.Error,
+			Reason: string(m.Reason), Count: m.Count, First: m.First, Last: m.Slot,
+			NodeID: e.Term.NodeID, Epoch: e.Term.Epoch, Error: e.Error,
 		}}
 	}
 	return operate.Entry{ID: e.Entry, At: e.At, Run: runOf(&e.Record)}

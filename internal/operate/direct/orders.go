@@ -56,20 +56,22 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 	return operate.Outcome{}, fmt.Errorf("%w: there is no action %q", operate.ErrInvalid, o.Kind)
 }
 
-// refusedUnlessAway tells what was decided from servers that do not answer.
+// refusedUnlessAway marks what was refused, unless servers did not answer.
 func refusedUnlessAway(err error) error {
 	var coded *operate.Coded
 	var network net.Error
 	switch {
 	case err == nil, errors.As(err, &coded), errors.Is(err, operate.ErrInvalid), errors.Is(err, operate.ErrRefused):
 		return err
-	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, io.EOF), errors.Is(err, flush.ErrTransient):
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, flush.ErrTransient):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
 	}
 	return &operate.Coded{Code: "refused", Kind: operate.ErrRefused, Err: err}
 }
 
-// reloadWithin is how long whoever asks for a reload waits.
+// reloadWithin is how long a request for a reload waits.
 const reloadWithin = 20 * time.Second
 
 // reload has the node read its configuration again.

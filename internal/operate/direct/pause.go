@@ -62,29 +62,31 @@ func tellAll[T any](ctx context.Context, views []View, order func(context.Contex
 		case err != nil && len(answers) == 0:
 			return nil, err
 		case err != nil:
-			return nil, fmt.Errorf("lock %q and those after it were not told; give the order again: %w", v.LockKey, err)
+			return nil, fmt.Errorf("lock %q and those after it were not reached; give the order again: %w", v.LockKey, err)
 		}
 		answers = append(answers, answer)
 	}
 	return answers, nil
 }
 
-// emptied waits until nobody leads under a lock that is paused.
+// emptied waits until no node leads under a lock that is paused.
 func (l look) emptied(ctx context.Context, v View, end time.Time, wait time.Duration) error {
 	p, ended, err := until(ctx, v.Election, end, func(p redislock.Picture) bool { return p.Owner == "" })
 	switch {
 	case err != nil || ended || wait <= 0:
 		return err
 	case p.Leader == "":
-		return fmt.Errorf("paused, but lock %q is held by a client that is not baton (owner %s): it does not take orders", v.LockKey, p.Owner)
+		return fmt.Errorf("paused, but %w", heldByForeign(v.LockKey, p.Owner))
 	case v.LockKey != l.Config.Election.LockKey:
-		return fmt.Errorf("paused, but %s still leads lock %q after %v: it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status", p.Leader, v.LockKey, wait)
+		return fmt.Errorf("paused, but %s still leads lock %q after %v: %s", p.Leader, v.LockKey, wait, whyStillLeads)
 	}
-	return fmt.Errorf("paused, but %s still leads after %v: it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status", p.Leader, wait)
+	return fmt.Errorf("paused, but %s still leads after %v: %s", p.Leader, wait, whyStillLeads)
 }
 
+const whyStillLeads = "it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status"
+
 // resume ends a pause, also that of the locks that jobs have of their own, and waits, at
-// most wait, until somebody leads again. ErrNobodyLeads if nobody does by then.
+// most wait, until a node leads again. ErrNobodyLeads if none does by then.
 func resume(ctx context.Context, l look, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	asked := time.Now()
 	pauses, err := tellAll(ctx, l.views(), func(ctx context.Context, e site.Election) (*redislock.Pause, error) {
@@ -103,7 +105,8 @@ func resume(ctx context.Context, l look, o operate.Order, wait time.Duration) (o
 		return out, err
 	}
 	if !led && p.Owner != "" {
-		return out, fmt.Errorf("resumed, but lock %q is held by a client that is not baton (owner %s): after %v %w: see baton explain", l.Config.Election.LockKey, p.Owner, wait, operate.ErrNobodyLeads)
+		return out, fmt.Errorf("resumed, but lock %q is held by a client that is not baton (owner %s): after %v %w: see baton explain",
+			l.Config.Election.LockKey, p.Owner, wait, operate.ErrNobodyLeads)
 	}
 	if !led {
 		return out, fmt.Errorf("resumed, but after %v %w: see baton status", wait, operate.ErrNobodyLeads)

@@ -158,7 +158,9 @@ func (s *Site) takeLetters() (d *dead, leave func(), err error) {
 // coded gives errors of the adapters the identity, the kind and the word that commands and API have for them.
 func coded(err error) error {
 	for _, same := range []struct{ of, is error }{
-		{redislock.ErrNobodyLeads, operate.ErrNobodyLeads}, {sql.ErrNoLetter, operate.ErrNoLetter}, {sql.ErrManyLetters, operate.ErrManyLetters},
+		{redislock.ErrNobodyLeads, operate.ErrNobodyLeads},
+		{sql.ErrNoLetter, operate.ErrNoLetter},
+		{sql.ErrManyLetters, operate.ErrManyLetters},
 	} {
 		if errors.Is(err, same.of) {
 			err = operate.As(err, same.is)
@@ -206,7 +208,10 @@ func (l look) views() []View {
 func (l look) view(lockKey string) View {
 	at := l.Venue.At(lockKey)
 	ledger := at.Ledger(l.Store)
-	return View{LockKey: lockKey, Election: at.Election(), Ledger: ledger, Stages: staging.NewStages(l.Store, ledger), Poll: l.Config.Election.PollInterval}
+	return View{
+		LockKey: lockKey, Election: at.Election(), Ledger: ledger, Stages: staging.NewStages(l.Store, ledger),
+		Poll: l.Config.Election.PollInterval,
+	}
 }
 
 func (l look) picture(ctx context.Context) (redislock.Picture, error) {

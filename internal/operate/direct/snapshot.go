@@ -80,7 +80,8 @@ func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
 		nodes = append(nodes, diagnose.Node{
 			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: AsideOf(p, n.ID),
-			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > redislock.GoneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
+			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > redislock.GoneAfter,
+			Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
 		})
 	}
 	return nodes
@@ -165,7 +166,7 @@ func eventsOf(p redislock.Picture) []diagnose.Event {
 	return events
 }
 
-// vacancy is why nobody takes the free lock yet; "" if a node may, or one leads.
+// vacancy is why no node takes the free lock yet; "" if a node may, or one leads.
 func vacancy(p redislock.Picture) string {
 	switch {
 	case p.Owner != "":
@@ -173,7 +174,8 @@ func vacancy(p redislock.Picture) string {
 	case p.Paused != nil:
 		return "paused " + p.Paused.Reason
 	case p.Quarantine > 0:
-		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", text.Duration(p.Quarantine))
+		left := text.Duration(p.Quarantine)
+		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", left)
 	case p.ReservedFor != "":
 		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, text.Duration(p.ReservedLeft))
 	case len(p.Candidates()) == 0:

@@ -56,10 +56,12 @@ func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
 	own := config.Hash(l.Config)
 	for _, n := range p.Nodes {
 		if p.Now.Sub(n.Seen()) <= redislock.GoneAfter && n.ConfigHash != own {
-			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %q: give all nodes the same configuration, baton reload there, and drop it then", n.ID, left.Key)
+			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %q: "+
+				"give all nodes the same configuration, baton reload there, and drop it then", n.ID, left.Key)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	return staging.NewStages(l.Store, l.ledger).Drop(ctx, staging.LeftStage{Key: left.Key, Job: left.Job, ID: left.BatchID, Records: left.Records})
+	dropped := staging.LeftStage{Key: left.Key, Job: left.Job, ID: left.BatchID, Records: left.Records}
+	return staging.NewStages(l.Store, l.ledger).Drop(ctx, dropped)
 }
