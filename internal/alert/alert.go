@@ -1,4 +1,4 @@
-// Package alert decides which events are worth telling, and in which words: a leader that
+// Package alert decides which events are worth a notification, and in which words: a leader that
 // changed, a job that fails, is late or is well again. Package notify delivers them.
 package alert
 
@@ -27,8 +27,8 @@ const (
 	pingGiveUpAfter = 10 * time.Minute
 )
 
-// Notifications tell others what the configuration wants told. They are the node's:
-// its candidacies tell them what happens, and wait for nothing.
+// Notifications send what the configuration asks for. They are the node's: its candidacies
+// report to them what happens, and wait for nothing.
 type Notifications struct {
 	log      *zap.Logger
 	nodeID   string
@@ -38,7 +38,7 @@ type Notifications struct {
 
 	mu      sync.Mutex
 	targets []audience
-	jobs    map[string]*toldJob
+	jobs    map[string]*reportedJob
 	misses  map[missKey]*missWindow
 	epochs  map[string]int64 // of the last term by lock key
 }
@@ -56,11 +56,11 @@ type Metrics interface {
 	Notified(target, outcome string, events int)
 }
 
-// New delivers to nobody until reload tells to whom.
+// New delivers nothing until Reload names the targets.
 func New(c config.Config, newID func() (string, error), log *zap.Logger, metrics Metrics) *Notifications {
 	n := &Notifications{
 		log: log, nodeID: c.Node.ID, metrics: metrics, newID: newID,
-		jobs: map[string]*toldJob{}, misses: map[missKey]*missWindow{}, epochs: map[string]int64{},
+		jobs: map[string]*reportedJob{}, misses: map[missKey]*missWindow{}, epochs: map[string]int64{},
 	}
 	n.dispatch = notify.NewDispatcher(log, func(target string, o notify.Outcome, events int) {
 		metrics.Notified(target, string(o), events)
@@ -79,7 +79,7 @@ func (n *Notifications) Reload(c config.Config) {
 		n.targets = append(n.targets, audience{name: t.Name, on: t.On, jobs: t.Jobs})
 		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t, func() []string { return secret.Known(c) }), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
 	}
-	jobs := map[string]*toldJob{}
+	jobs := map[string]*reportedJob{}
 	for _, j := range c.Jobs {
 		jobs[j.Name] = newToldJob(j).succeed(n.jobs[j.Name], len(n.targets) > 0)
 		if w := j.DeadMansSwitch; w != nil {
@@ -96,7 +96,7 @@ func (n *Notifications) Reload(c config.Config) {
 	n.dispatch.Update(routes)
 }
 
-// targetOf is where to tell it. What a command prints is told in errors, but for what known
+// targetOf is where to send events. Errors quote what a command prints, but for what known
 // returns.
 func targetOf(t config.Notify, known func() []string) notify.Target {
 	if w := t.Webhook; w != nil {
@@ -126,25 +126,25 @@ func commandEnv(all []string) []string {
 func pingName(job string) string { return "dead_mans_switch/" + job }
 
 // Close tries what is queued for at most two seconds more. It is called when the locks
-// are released: nobody waits for this node then.
+// are released: no other node waits for this one then.
 func (n *Notifications) Close(ctx context.Context) {
 	n.mu.Lock()
-	n.tellAllMissed()
+	n.reportMissed()
 	n.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
 	n.dispatch.Close(ctx)
 }
 
-// anybody reports whether there is somebody to tell.
-func (n *Notifications) anybody() bool {
+// hasTargets reports whether events are delivered anywhere.
+func (n *Notifications) hasTargets() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.targets) > 0
 }
 
-// tell has an event delivered to all whom it concerns. n.mu is held.
-func (n *Notifications) tell(e notify.Event) {
+// send has an event delivered to all whom it concerns. n.mu is held.
+func (n *Notifications) send(e notify.Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
@@ -155,7 +155,7 @@ func (n *Notifications) tell(e notify.Event) {
 	if e.Epoch == 0 {
 		e.Epoch = n.epochs[e.LockKey]
 	}
-	if id, err := n.newID(); err == nil { // without one it is told all the same
+	if id, err := n.newID(); err == nil { // without one it is sent all the same
 		e.ID = id
 	}
 	for _, t := range n.targets {
@@ -165,7 +165,7 @@ func (n *Notifications) tell(e notify.Event) {
 	}
 }
 
-// concerns: a leader that changed concerns whoever hears of one of the lock's jobs.
+// concerns: a leader that changed concerns the targets of all the lock's jobs.
 func (n *Notifications) concerns(t audience, e notify.Event) bool {
 	switch {
 	case len(t.jobs) == 0:
@@ -179,11 +179,11 @@ func (n *Notifications) concerns(t audience, e notify.Event) bool {
 	})
 }
 
-// won tells that this node leads: after from, whose term ended by why.
+// won reports that this node leads: after from, whose term ended by why.
 func (n *Notifications) won(lockKey string, epoch int64, from, why string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.tell(notify.Event{
+	n.send(notify.Event{
 		Kind: notify.LeaderChanged, LockKey: lockKey, Epoch: epoch, From: from, Reason: why,
 		Text: leaderText(n.nodeID, lockKey, from, why),
 	})

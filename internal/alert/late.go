@@ -10,7 +10,7 @@ import (
 	"baton/internal/redisledger"
 )
 
-// lateEvery is how often the leader looks for jobs that are late.
+// lateEvery is how often the leader checks for jobs that are late.
 const lateEvery = 5 * time.Second
 
 // lateness is how late a job is.
@@ -20,10 +20,10 @@ type lateness struct {
 }
 
 // moved reckons anew when the job is, or was, due.
-func (j *toldJob) moved() { j.job.DueAt = j.job.Due(j.past, j.next) }
+func (j *reportedJob) moved() { j.job.DueAt = j.job.Due(j.past, j.next) }
 
 // next is when the job starts after a time; the zero time if its schedule has no more slots.
-func (j *toldJob) next(after time.Time) time.Time {
+func (j *reportedJob) next(after time.Time) time.Time {
 	if j.schedule == nil {
 		return time.Time{}
 	}
@@ -35,7 +35,7 @@ func (j *toldJob) next(after time.Time) time.Time {
 }
 
 // dueSlot is the slot by which the job is due.
-func (j *toldJob) dueSlot() time.Time {
+func (j *reportedJob) dueSlot() time.Time {
 	if j.job.DueAt.Equal(j.past.Begun) {
 		return j.job.DueAt
 	}
@@ -43,7 +43,7 @@ func (j *toldJob) dueSlot() time.Time {
 }
 
 // stands takes over how the job stands by the ledger.
-func (j *toldJob) stands(st redisledger.JobState, epoch int64) {
+func (j *reportedJob) stands(st redisledger.JobState, epoch int64) {
 	if st.LastSuccess.After(j.past.LastSuccess) {
 		j.past.LastSuccess = st.LastSuccess
 	}
@@ -64,7 +64,7 @@ func (j *toldJob) stands(st redisledger.JobState, epoch int64) {
 }
 
 // beginLate takes over how late the job was when the term began.
-func (j *toldJob) beginLate(st redisledger.JobState, epoch int64, began time.Time, prev previousTerm) {
+func (j *reportedJob) beginLate(st redisledger.JobState, epoch int64, began time.Time, prev previousTerm) {
 	j.past.Known = began // of a job that the ledger does not know
 	j.stands(st, epoch)
 	// The leader before has sent what it had the time to notice. It is sent again rather
@@ -73,7 +73,7 @@ func (j *toldJob) beginLate(st redisledger.JobState, epoch int64, began time.Tim
 }
 
 // succeeded notes that the job has done its work.
-func (j *toldJob) succeeded(at time.Time) {
+func (j *reportedJob) succeeded(at time.Time) {
 	j.late, j.past.Behind = false, time.Time{}
 	if at.After(j.past.LastSuccess) {
 		j.past.LastSuccess = at
@@ -81,8 +81,8 @@ func (j *toldJob) succeeded(at time.Time) {
 	j.moved()
 }
 
-// isLate is why the job is late; "" if it is not, or has no late_after: then nobody wants to know.
-func (j *toldJob) isLate(now time.Time) diagnose.Late {
+// isLate is why the job is late; "" if it is not, or has no late_after: then no one has asked.
+func (j *reportedJob) isLate(now time.Time) diagnose.Late {
 	if j.job.LateAfterSeconds <= 0 {
 		return ""
 	}
@@ -90,7 +90,7 @@ func (j *toldJob) isLate(now time.Time) diagnose.Late {
 }
 
 // mayBeLate reports whether the job is late if it is neither paused nor waited for any more.
-func (j *toldJob) mayBeLate(now time.Time) bool {
+func (j *reportedJob) mayBeLate(now time.Time) bool {
 	if j.late || j.job.LateAfterSeconds <= 0 {
 		return false
 	}
@@ -119,7 +119,7 @@ func (n *Notifications) Lagged(name string, lag time.Duration) {
 	}
 }
 
-// watchLate tells of a lock's jobs that are late, and of those that run all the time
+// watchLate reports a lock's jobs that are late, and of those that run all the time
 // again. What memory says is asked of the ledger first: another node, or an operator who
 // paused the job, may know better.
 func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger States) {
@@ -141,7 +141,7 @@ func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger St
 	}
 }
 
-// suspects are the jobs of a lock of which there may be something to tell.
+// suspects are the jobs of a lock of which there may be something to report.
 func (n *Notifications) suspects(lockKey string, now time.Time) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,11 +155,11 @@ func (n *Notifications) suspects(lockKey string, now time.Time) []string {
 }
 
 // steady reports whether a job that runs all the time has not failed for a while.
-func (j *toldJob) steady(now time.Time) bool {
+func (j *reportedJob) steady(now time.Time) bool {
 	return j.failing && j.job.Always && now.Sub(j.failedAt) > SteadyAfter
 }
 
-func (n *Notifications) judgeLate(j *toldJob, st redisledger.JobState, now time.Time) {
+func (n *Notifications) judgeLate(j *reportedJob, st redisledger.JobState, now time.Time) {
 	j.stands(st, n.epochs[j.lock])
 	if st.Paused == nil && j.steady(now) && len(st.Running) > 0 && now.Sub(st.Running[0].Started) > SteadyAfter {
 		n.recovered(j, notify.Event{Kind: notify.Recovered, LockKey: j.lock, Job: st.Job}, now)
@@ -177,5 +177,5 @@ func (n *Notifications) judgeLate(j *toldJob, st redisledger.JobState, now time.
 		e.Slot = j.dueSlot()
 		e.Text = overdueText(st.Job, e.Slot, j.job.LateAfter())
 	}
-	n.tell(e)
+	n.send(e)
 }

@@ -6,18 +6,18 @@ import (
 	"baton/internal/notify"
 )
 
-// lettersAgain is how often it is told of a job's dead letters while more come, and nobody
+// lettersAgain is how often a job's dead letters are reported while more come, and no operator
 // sees to them.
 const lettersAgain = time.Hour
 
-// lettersTold is what has been told of a job's dead letters.
-type lettersTold struct {
-	more   int64     // put aside since
-	putAt  time.Time // the last of them
-	toldAt time.Time // zero: none wait that have been told of
+// lettersReported is what has been reported of a job's dead letters.
+type lettersReported struct {
+	more       int64     // put aside since
+	putAt      time.Time // the last of them
+	reportedAt time.Time // zero: none wait that have been reported
 }
 
-// LettersPut notes that records were put aside, and tells so if it is news.
+// LettersPut notes that records were put aside, and reports it if it is news.
 func (n *Notifications) LettersPut(name string, records int64) {
 	if n == nil {
 		return
@@ -30,7 +30,7 @@ func (n *Notifications) LettersPut(name string, records int64) {
 	}
 	j.letters.more += records
 	j.letters.putAt = time.Now()
-	n.tellLetters(name, j)
+	n.reportLetters(name, j)
 }
 
 // LettersWait notes how many dead letters waited when the database was asked. Where none do they
@@ -43,20 +43,20 @@ func (n *Notifications) LettersWait(name string, waiting int64, asked time.Time)
 		return
 	}
 	if waiting == 0 && asked.After(j.letters.putAt) {
-		j.letters = lettersTold{}
+		j.letters = lettersReported{}
 	}
-	n.tellLetters(name, j)
+	n.reportLetters(name, j)
 }
 
-// tellLetters tells of what was put aside, but not again too soon, nor before it is known what the
-// last leader told. n.mu is held.
-func (n *Notifications) tellLetters(name string, j *toldJob) {
+// reportLetters reports what was put aside, but not again too soon, nor before it is known what the
+// last leader reported. n.mu is held.
+func (n *Notifications) reportLetters(name string, j *reportedJob) {
 	l, now := &j.letters, time.Now()
-	if !j.known || l.more == 0 || !l.toldAt.IsZero() && now.Sub(l.toldAt) < lettersAgain {
+	if !j.known || l.more == 0 || !l.reportedAt.IsZero() && now.Sub(l.reportedAt) < lettersAgain {
 		return
 	}
-	n.tell(notify.Event{Kind: notify.DeadLetters, LockKey: j.lock, Job: name, Count: int(l.more), Text: lettersText(name, l.more)})
-	l.more, l.toldAt = 0, now
+	n.send(notify.Event{Kind: notify.DeadLetters, LockKey: j.lock, Job: name, Count: int(l.more), Text: lettersText(name, l.more)})
+	l.more, l.reportedAt = 0, now
 }
 
 // Unsettled reports whether it is still to be learned how jobs of a lock stood when the term began.

@@ -8,7 +8,7 @@ import (
 	"baton/internal/text"
 )
 
-// Slots that are missed one after the other are told of at once, then together after a
+// Slots that are missed one after the other are reported at once, then together after a
 // minute, after two more, after four more, and so on up to an hour.
 const (
 	missedTogether = time.Minute
@@ -20,14 +20,14 @@ type missKey struct {
 	reason job.Reason
 }
 
-// missWindow are the slots that were missed since the last that were told.
+// missWindow are the slots that were missed since the last report.
 type missWindow struct {
 	all   job.Missed // Count 0: none were
 	open  time.Duration
 	timer *time.Timer
 }
 
-// Missed tells of slots that are not run, but for those of which an operator knows, or nobody.
+// Missed reports slots that are not run, but for those of a pause, which an operator knows of.
 func (n *Notifications) Missed(m job.Missed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +54,7 @@ func (n *Notifications) Missed(m job.Missed) {
 	}
 }
 
-// missedLately tells of what was missed while nothing was told.
+// missedLately reports what was missed since the last report.
 func (n *Notifications) missedLately(key missKey, w *missWindow) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,8 +71,8 @@ func (n *Notifications) missedLately(key missKey, w *missWindow) {
 	w.timer.Reset(w.open)
 }
 
-// tellAllMissed tells what would have been told later. n.mu is held.
-func (n *Notifications) tellAllMissed() {
+// reportMissed reports at once what would have been reported later. n.mu is held.
+func (n *Notifications) reportMissed() {
 	for key, w := range n.misses {
 		w.timer.Stop()
 		if w.all.Count > 0 {
@@ -94,5 +94,5 @@ func (n *Notifications) tellMissed(m job.Missed) {
 	if m.Err != nil {
 		e.Error = text.Clip(m.Err.Error(), 4096)
 	}
-	n.tell(e)
+	n.send(e)
 }

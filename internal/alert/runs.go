@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// failedAgain is how often a job is told of that fails again and again.
+	// failedAgain is how often a job is reported that fails again and again.
 	failedAgain = time.Hour
 	// heldMost bounds what is kept of a job until it is known how it stood.
 	heldMost = 100
@@ -22,9 +22,9 @@ const (
 	SteadyAfter = 5 * time.Minute
 )
 
-// toldJob is what has been told of a job, and what decides what is told next. Whoever
-// led before has told of what the ledger has; the rest is noted here as it happens.
-type toldJob struct {
+// reportedJob is what has been reported of a job, and what decides what is reported next. The leader
+// before has reported what the ledger has; the rest is noted here as it happens.
+type reportedJob struct {
 	lock     string
 	schedule schedule.Schedule
 	offset   time.Duration // by its jitter
@@ -34,19 +34,19 @@ type toldJob struct {
 	known bool         // what the ledger has is known
 	held  []job.Record // ended before that
 
-	failures int       // in a row
-	failing  bool      // that it failed may have been told since it last succeeded
-	toldAt   time.Time // when; zero: the next failure is told whenever it comes
-	failedAt time.Time
-	pending  time.Time // the slot of a run that failed and is to be tried again; zero: none is
+	failures   int       // in a row
+	failing    bool      // that it failed may have been reported since it last succeeded
+	reportedAt time.Time // when; zero: the next failure is reported whenever it comes
+	failedAt   time.Time
+	pending    time.Time // the slot of a run that failed and is to be tried again; zero: none is
 
 	lateness
-	letters lettersTold
+	letters lettersReported
 }
 
-func newToldJob(j config.Job) *toldJob {
+func newToldJob(j config.Job) *reportedJob {
 	slots := scheduleOf(j)
-	return &toldJob{
+	return &reportedJob{
 		lock: j.Lock, schedule: slots, offset: job.Job{Name: j.Name, Jitter: j.Jitter}.Offset(), ping: j.DeadMansSwitch != nil,
 		job: diagnose.Job{
 			Name: j.Name, Command: j.IsCommand(), Always: slots != nil && schedule.IsAlways(slots), LateAfterSeconds: j.LateAfter.Seconds(),
@@ -55,26 +55,26 @@ func newToldJob(j config.Job) *toldJob {
 }
 
 // anew is the job as configured, of which nothing is known.
-func (j *toldJob) anew() *toldJob {
-	fresh := &toldJob{lock: j.lock, schedule: j.schedule, offset: j.offset, ping: j.ping, job: j.job}
+func (j *reportedJob) anew() *reportedJob {
+	fresh := &reportedJob{lock: j.lock, schedule: j.schedule, offset: j.offset, ping: j.ping, job: j.job}
 	fresh.job.DueAt, fresh.job.Paused, fresh.job.Awaited = time.Time{}, nil, false
 	return fresh
 }
 
-// succeed takes over what is known of the job as it was configured before. With nobody
-// to tell nothing was noted, and nothing is known.
-func (j *toldJob) succeed(before *toldJob, noted bool) *toldJob {
+// succeed takes over what is known of the job as it was configured before. Without targets
+// nothing was noted, and nothing is known.
+func (j *reportedJob) succeed(before *reportedJob, noted bool) *reportedJob {
 	if before == nil || !noted || before.lock != j.lock {
 		return j
 	}
 	j.known, j.held, j.failures, j.failing = before.known, before.held, before.failures, before.failing
-	j.toldAt, j.failedAt, j.pending, j.lateness, j.letters = before.toldAt, before.failedAt, before.pending, before.lateness, before.letters
+	j.reportedAt, j.failedAt, j.pending, j.lateness, j.letters = before.reportedAt, before.failedAt, before.pending, before.lateness, before.letters
 	j.job.Paused, j.job.Awaited = before.job.Paused, before.job.Awaited
 	j.moved()
 	return j
 }
 
-// Finished tells how a run ended, where that is news.
+// Finished reports how a run ended, where that is news.
 func (n *Notifications) Finished(rec job.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,9 +94,9 @@ func (n *Notifications) Finished(rec job.Record) {
 	}
 }
 
-// learn takes over how a job stood when the term began, and then tells what has happened
+// learn takes over how a job stood when the term began, and then reports what has happened
 // since. prev is the term before.
-func (n *Notifications) learn(j *toldJob, st redisledger.JobState, began time.Time, prev previousTerm) {
+func (n *Notifications) learn(j *reportedJob, st redisledger.JobState, began time.Time, prev previousTerm) {
 	// Of the runs that ended since, the ledger has counted those up to its last one.
 	failures := int(st.ConsecutiveFailures)
 	counted := -1
@@ -104,7 +104,7 @@ func (n *Notifications) learn(j *toldJob, st redisledger.JobState, began time.Ti
 		counted = slices.IndexFunc(j.held, func(rec job.Record) bool { return rec.ID == st.Last.ID })
 	}
 	if counted < 0 && st.Last != nil && isFailure(st.Last.State) && st.Last.Finished.After(began) {
-		failures-- // a lost run: it is told when it is on record, and is about to be
+		failures-- // a lost run: it is reported when it is on record, and is about to be
 	}
 	for _, rec := range j.held[:counted+1] {
 		if isFailure(rec.State) {
@@ -124,13 +124,13 @@ func (n *Notifications) learn(j *toldJob, st redisledger.JobState, began time.Ti
 	}
 	if j.failing {
 		j.failedAt = began
-		if prev.why != whyCrashed { // else what it had to tell may have died with it
-			j.toldAt = began
+		if prev.why != whyCrashed { // else what it had to report may have died with it
+			j.reportedAt = began
 		}
 	}
 	j.beginLate(st, n.epochs[j.lock], began, prev)
 	if st.DeadLetters != nil && *st.DeadLetters > 0 && prev.why != whyCrashed {
-		j.letters.toldAt = began
+		j.letters.reportedAt = began
 	}
 	held := j.held
 	j.held = nil
@@ -143,8 +143,8 @@ func isFailure(s job.State) bool {
 	return s == job.StateFailed || s == job.StateTimedOut || s == job.StateLost
 }
 
-// ended tells how a run ended. n.mu is held.
-func (n *Notifications) ended(j *toldJob, rec job.Record) {
+// ended reports how a run ended. n.mu is held.
+func (n *Notifications) ended(j *reportedJob, rec job.Record) {
 	switch {
 	case rec.State == job.StateSucceeded:
 		n.recovered(j, runEvent(notify.Recovered, j, rec), rec.Finished)
@@ -160,31 +160,31 @@ func (n *Notifications) ended(j *toldJob, rec job.Record) {
 		if !rec.RetryAt.IsZero() {
 			j.pending = rec.Slot
 		}
-		if !givenUp || j.failing && !j.toldAt.IsZero() && now.Sub(j.toldAt) < failedAgain {
+		if !givenUp || j.failing && !j.reportedAt.IsZero() && now.Sub(j.reportedAt) < failedAgain {
 			return
 		}
-		j.failing, j.toldAt = true, now
+		j.failing, j.reportedAt = true, now
 		e := runEvent(notify.Failed, j, rec)
 		e.Text = failedText(rec, j.failures)
-		n.tell(e)
+		n.send(e)
 	}
 }
 
 // recovered notes that a job succeeds again since a time, and sends that if a failure was sent.
-func (n *Notifications) recovered(j *toldJob, e notify.Event, since time.Time) {
-	told, late, failures := j.failing || j.late, j.late, j.failures
-	j.failures, j.failing, j.toldAt, j.pending = 0, false, time.Time{}, time.Time{}
+func (n *Notifications) recovered(j *reportedJob, e notify.Event, since time.Time) {
+	reported, late, failures := j.failing || j.late, j.late, j.failures
+	j.failures, j.failing, j.reportedAt, j.pending = 0, false, time.Time{}, time.Time{}
 	j.succeeded(since)
-	if !told {
+	if !reported {
 		return
 	}
 	e.ConsecutiveFailures = failures
 	e.Text = recoveredText(e.Job, failures, late)
-	n.tell(e)
+	n.send(e)
 }
 
 // runEvent is what every event of a run says.
-func runEvent(kind notify.Kind, j *toldJob, rec job.Record) notify.Event {
+func runEvent(kind notify.Kind, j *reportedJob, rec job.Record) notify.Event {
 	e := notify.Event{
 		Kind: kind, At: rec.Finished, NodeID: rec.Term.NodeID, LockKey: j.lock, Epoch: rec.Term.Epoch,
 		Job: rec.Job, RunID: rec.ID, Attempt: rec.Attempt, Trigger: string(rec.Trigger), State: string(rec.State),

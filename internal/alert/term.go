@@ -20,7 +20,7 @@ type History interface {
 	Picture(ctx context.Context, events int) (redislock.Picture, error)
 }
 
-// whyCrashed is how a term ended whose node has told nothing of its end: it died, hangs,
+// whyCrashed is how a term ended whose node has reported nothing of its end: it died, hangs,
 // or cannot reach Redis.
 const whyCrashed = "crashed"
 
@@ -75,8 +75,8 @@ type termNotes struct {
 	asked    bool // prev is known
 }
 
-// Begin notes that this node leads, before anything of the term is told. What it returns
-// is to be run beside the jobs: it finds out how things stood, tells that the leader
+// Begin notes that this node leads, before anything of the term is reported. What it returns
+// is to be run beside the jobs: it finds out how things stood, reports that the leader
 // changed, and watches for jobs that are late, until ctx ends.
 func (n *Notifications) Begin(lockKey string, epoch int64, ledger States, election History) func(ctx context.Context) {
 	t := &termNotes{Notifications: n, lockKey: lockKey, epoch: epoch, began: time.Now(), ledger: ledger, election: election}
@@ -98,20 +98,20 @@ func (t *termNotes) follow(ctx context.Context) {
 	const soon = time.Second
 	for ctx.Err() == nil {
 		pause := lateEvery
-		if t.anybody() {
+		if t.hasTargets() {
 			if !t.know(ctx) {
 				pause = soon
 			}
 			t.watchLate(ctx, t.lockKey, t.ledger)
 		} else {
-			t.asked = true // whoever is to be told from later on would get old news
+			t.asked = true // a target that is added later would get old news
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
 	}
-	// What is held is told without knowing better.
+	// What is held is sent without knowing better.
 	t.take(t.unknown(), nil)
 }
 
@@ -165,7 +165,7 @@ func (t *termNotes) take(names []string, states []redisledger.JobState) {
 		}
 		if j := t.jobs[name]; j != nil && j.lock == t.lockKey && !j.known {
 			t.learn(j, st, t.began, t.prev)
-			t.tellLetters(name, j)
+			t.reportLetters(name, j)
 		}
 	}
 }

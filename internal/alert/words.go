@@ -84,7 +84,7 @@ func lettersText(name string, count int64) string {
 	if count > 1 {
 		records = fmt.Sprintf("%d records", count)
 	}
-	return fmt.Sprintf("Job %s put %s aside as dead letters: baton dead list --count --job %s tells why", name, records, name)
+	return fmt.Sprintf("Job %s put %s aside as dead letters: baton dead list --count --job %s shows why", name, records, name)
 }
 
 func lagText(name string, lag, lateAfter time.Duration) string {

@@ -33,16 +33,16 @@ type Seat interface {
 // Heard is what a node knows of an election without asking.
 type Heard struct {
 	Leader string // "" where no node is known to lead
-	Free   bool   // nobody is known to hold the lock
-	Barred bool   // and nobody may take it
+	Free   bool   // no client is known to hold the lock
+	Barred bool   // and no node may take it
 }
 
-// Election is an election as Redis tells of it.
+// Election is an election as Redis has it.
 type Election struct {
 	Now    time.Time // by Redis' clock
 	Lease  time.Duration
 	Leader string
-	Free   bool // nobody holds the lock
+	Free   bool // no client holds the lock
 	Barred bool // it cannot change hands now: paused, in quarantine, or an order is under way
 	Nodes  []Node
 }
@@ -72,19 +72,19 @@ type Balancer struct {
 	watch // of run alone
 
 	mu   sync.Mutex
-	last *scene // what the last look saw; nil before
+	last *scene // what the last reading saw; nil before
 }
 
-// slowestLook bounds the time between two looks: one that joins is not to wait long.
-const slowestLook = 2 * time.Second
+// slowestReading bounds the time between two readings: one that joins is not to wait long.
+const slowestReading = 2 * time.Second
 
-// New makes the balancer of a node, which looks at the elections about so often,
-// but no more rarely than every slowestLook.
+// New makes the balancer of a node, which reads the elections about so often,
+// but no more rarely than every slowestReading.
 func New(nodeID string, seats func() []Seat, every time.Duration, log *zap.Logger) *Balancer {
-	return &Balancer{self: nodeID, seats: seats, every: min(every, slowestLook), log: log, watch: newWatch()}
+	return &Balancer{self: nodeID, seats: seats, every: min(every, slowestReading), log: log, watch: newWatch()}
 }
 
-// Run looks and hands over until ctx ends.
+// Run reads and hands over until ctx ends.
 func (b *Balancer) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		b.step(ctx)
@@ -95,14 +95,14 @@ func (b *Balancer) Run(ctx context.Context) {
 	}
 }
 
-// step looks once, and hands over what is to be.
+// step reads once, and hands over what is to be.
 func (b *Balancer) step(ctx context.Context) {
 	seats := b.seats()
 	if len(seats) < 2 {
 		b.remember(nil)
 		return
 	}
-	s, err := b.look(ctx, seats)
+	s, err := b.readAll(ctx, seats)
 	if err != nil {
 		// What was seen before is as good a guess as any; nothing is handed over by it.
 		b.log.Debug("the elections cannot be looked at: work is not spread", zap.Error(err))
@@ -131,7 +131,7 @@ func (b *Balancer) step(ctx context.Context) {
 	}
 }
 
-// timeout bounds one look at one election, and one order.
+// timeout bounds one reading of one election, and one order.
 const timeout = time.Second
 
 func (b *Balancer) ask(ctx context.Context, seat Seat, m *move) error {
@@ -140,10 +140,10 @@ func (b *Balancer) ask(ctx context.Context, seat Seat, m *move) error {
 	return seat.HandOver(ctx, m.to, m.reason)
 }
 
-// look reads one election, which tells what nodes there are: those that matter contend for
+// readAll reads one election, which shows what nodes there are: those that matter contend for
 // all of these locks. Who leads the others this node has heard, as it contends for them: so
 // what is read does not grow with the locks.
-func (b *Balancer) look(ctx context.Context, seats []Seat) (*scene, error) {
+func (b *Balancer) readAll(ctx context.Context, seats []Seat) (*scene, error) {
 	e, err := read(ctx, seats[0])
 	if err != nil {
 		return nil, err
@@ -193,9 +193,9 @@ func (b *Balancer) remember(s *scene) {
 	b.last = s
 }
 
-// Courtesy is how long to leave a lock that is free to others, by what was last seen: an
-// elector.Config's Courtesy. It never waits.
-func (b *Balancer) Courtesy(lockKey string) time.Duration {
+// Deferral is how long to leave a lock that is free to others, by what was last seen: an
+// elector.Config's Deferral. It never waits.
+func (b *Balancer) Deferral(lockKey string) time.Duration {
 	seats := b.seats()
 	if len(seats) < 2 {
 		return 0

@@ -149,7 +149,7 @@ func partsOf(locks []string, led map[string]bool) (parts []part) {
 	return parts
 }
 
-// elect gives every lock that is free to one of the least courteous.
+// elect gives every lock that is free to one of the least deferring.
 func (h *hosts) elect() {
 	for lock := range h.everyLock() {
 		if ends, died := h.dead[lock]; h.leader[lock] != "" && (!died || h.now.Before(ends)) {

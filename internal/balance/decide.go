@@ -28,12 +28,12 @@ type move struct {
 	lock, to, reason string
 }
 
-// watch is what is remembered from look to look.
+// watch is what is remembered from reading to reading.
 type watch struct {
 	since    map[string]time.Time // of peers: since when they are there
 	lost     map[string]time.Time // of nodes: until when, by Redis' clock, they led what they lead no more
-	leaders  map[string]string    // of locks, at the last look
-	at       time.Time            // of the last look, by Redis' clock
+	leaders  map[string]string    // of locks, at the last reading
+	at       time.Time            // of the last reading, by Redis' clock
 	changed  time.Time            // when leaders last did
 	handing  []*move              // under way
 	giveUpAt time.Time            // on them
@@ -45,21 +45,21 @@ func newWatch() watch {
 	return watch{since: map[string]time.Time{}, lost: map[string]time.Time{}, leaders: map[string]string{}, later: map[string]time.Time{}}
 }
 
-// suspected reports that a node has not told of itself since a lease of its ran out, or
+// suspected reports that a node has not registered since a lease of its ran out, or
 // since it did not take what was handed to it: others list it as live for a minute yet.
 func (w *watch) suspected(id string, seen time.Time) bool {
 	lost, ok := w.lost[id]
 	return ok && !seen.After(lost)
 }
 
-// learn takes note of what a look saw.
+// learn takes note of what a reading saw.
 func (w *watch) learn(now time.Time, s *scene) {
 	leaders := map[string]string{}
 	for _, c := range s.contests {
 		leaders[c.lock] = c.leader
 		if before := w.leaders[c.lock]; before != "" && before != c.leader && before != s.self {
 			// It may have died, at the latest then: its lease has outlived it. Or it has
-			// stepped down, and tells of itself as a standby at once.
+			// stepped down, and registers as a standby at once.
 			w.lost[before] = w.at
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// scene is the elections of a node at one look.
+// scene is the elections of a node at one moment.
 type scene struct {
 	self     string
 	now      time.Time // by Redis' clock
@@ -29,18 +29,18 @@ type contest struct {
 	leads  bool   // this node does, by its own word
 	idle   bool   // nothing would be cut off
 	leader string // by Redis' word
-	free   bool   // nobody holds the lock
+	free   bool   // no client holds the lock
 	barred bool   // it cannot change hands now: paused, in quarantine, or an order is under way
 	nodes  []Node
 }
 
-// add takes note of one election, at the time and with the lease that e tells.
+// add takes note of one election, at the time and with the lease that e shows.
 func (s *scene) add(c contest, e Election) {
 	s.contests = append(s.contests, c)
 	s.now, s.lease = e.Now, max(s.lease, e.Lease)
 }
 
-// contestOf is an election as Redis tells of it, and this node's part in it.
+// contestOf is an election as Redis has it, and this node's part in it.
 func contestOf(lockKey string, leads, idle bool, e Election) contest {
 	return contest{lock: lockKey, leads: leads, idle: idle, leader: e.Leader, free: e.Free, barred: e.Barred, nodes: e.Nodes}
 }
@@ -87,7 +87,7 @@ func (s *scene) saysReluctant(id string) bool {
 	})
 }
 
-// seen is when each node last told of itself in any of the elections.
+// seen is when each node last registered in any of the elections.
 func (s *scene) seen() map[string]time.Time {
 	latest := map[string]time.Time{}
 	for _, c := range s.contests {
@@ -115,12 +115,12 @@ func (c contest) find(id string) (Node, bool) {
 	return c.nodes[i], true
 }
 
-// Of courtesy:
+// Of deferral:
 const (
-	// leastCourtesy is enough for those who lead less to ask: a hint, and a round trip.
-	leastCourtesy = 150 * time.Millisecond
+	// leastDeferral is enough for those who lead less to ask: a hint, and a round trip.
+	leastDeferral = 150 * time.Millisecond
 	courtesyStep  = 50 * time.Millisecond // for each lock beyond the share
-	mostCourtesy  = 400 * time.Millisecond
+	mostDeferral  = 400 * time.Millisecond
 )
 
 // part is this node's part in one election: whether it leads.
@@ -130,26 +130,26 @@ type part struct {
 }
 
 // courtesyFor is how long a node leaves a free lock to others: not at all while it leads
-// fewer than its share, and hardly where nobody is left who leads fewer. s is what was
-// last seen, nil before the first look.
+// fewer than its share, and hardly where no node is left that leads fewer. s is what was
+// last seen, nil before the first reading.
 //
 // Where many locks are free at once, as at the start or after a quarantine, no node leads
-// anything, and whoever asks first would win them all. So each node asks for them one
+// anything, and the first to ask would win them all. So each node asks for them one
 // after the other, and each in an order of its own.
 //
 // Every attempt at every lock asks this: it takes time in proportion to the locks, no more.
 func courtesyFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	if s == nil {
-		return inTurn(self, lockKey, parts, s, mostCourtesy)
+		return inTurn(self, lockKey, parts, s, mostDeferral)
 	}
 	if len(s.peers) < 2 || s.of[lockKey].outranked(self) {
 		return 0
 	}
 	if s.reluctant {
 		if !s.rivals(lockKey, len(parts)+1) {
-			return 0 // the last but one has died: there is nobody to leave it to
+			return 0 // the last but one has died: there is no node to leave it to
 		}
-		return mostCourtesy
+		return mostDeferral
 	}
 	ours := 0
 	for _, p := range parts {
@@ -159,14 +159,14 @@ func courtesyFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	}
 	share := (len(parts) + len(s.peers) - 1) / len(s.peers)
 	if ours < share {
-		return inTurn(self, lockKey, parts, s, leastCourtesy)
+		return inTurn(self, lockKey, parts, s, leastDeferral)
 	}
 	// Two who lead as many shall not ask at the same moments for all of several locks.
 	chance := time.Duration(taste(self, lockKey)%uint32(courtesyStep/time.Millisecond)) * time.Millisecond
 	if !s.rivals(lockKey, ours) {
 		return chance
 	}
-	return min(leastCourtesy+time.Duration(ours-share)*courtesyStep+chance, mostCourtesy)
+	return min(leastDeferral+time.Duration(ours-share)*courtesyStep+chance, mostDeferral)
 }
 
 // inTurn is how long a node waits so that it asks first for the free locks that are more to
@@ -188,7 +188,7 @@ func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) ti
 }
 
 // rivals reports that a peer would rather have the lock than one who leads so many: it
-// leads fewer. Whoever has lost the lock is none, for it most likely died.
+// leads fewer. The node that has lost the lock is none, for it most likely died.
 func (s *scene) rivals(lockKey string, ours int) bool {
 	last := s.of[lockKey].leader
 	for id, leads := range s.peers {

@@ -50,7 +50,7 @@ type candidacy struct {
 	observer   *observer
 	subscriber *subscriber
 	lock       site.NodeLock
-	presence   func(*inventory.Workload) redislock.Presence // what the node tells of itself
+	presence   func(*inventory.Workload) redislock.Presence // what the node registers
 	book       *work.Samples
 	letters    *work.LettersBook
 	watch      *work.Watch
@@ -108,7 +108,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
 		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: !w.Config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
-		Courtesy: func() time.Duration { return n.balancer.Courtesy(lockKey) }, Beat: &n.beat,
+		Deferral: func() time.Duration { return n.balancer.Deferral(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
 	})

@@ -283,7 +283,7 @@ func (n *node) health() status.Health {
 	return h
 }
 
-// waiting is why this node does not take the lock, although nobody else may hold it.
+// waiting is why this node does not take the lock, although no other client may hold it.
 func (c *candidacy) waiting() (elector.Code, string) {
 	if c.elector.Leading() != nil {
 		return "", ""

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// lookEvery is how often a node looks at an election for its metrics, whoever leads:
+	// lookEvery is how often a node looks at an election for its metrics, under any leader:
 	// nodes that are gone show within a minute or so, which is what it takes to be called gone.
 	lookEvery = 30 * time.Second
 	// scrapedWithin is since when somebody must have asked for them: a standby whose
@@ -23,7 +23,7 @@ const (
 // lookAround keeps the metrics of what is around the node until ctx ends, and of the jobs
 // while another node leads, or none. What cannot be read stays as it was: redis_up tells that.
 func (c *candidacy) lookAround(ctx context.Context) {
-	known := c.lookOnce(ctx) // whoever asks first gets no zeros
+	known := c.lookOnce(ctx) // the first scrape gets no zeros
 	last := time.Now()
 	// Not all nodes, and not all locks of one, at the same moment.
 	for work.Rest(ctx, c.timing.HeartbeatInterval/2+rand.N(c.timing.HeartbeatInterval)) == nil {

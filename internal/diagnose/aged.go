@@ -6,7 +6,7 @@ import (
 )
 
 // Aged is a state that could not be refreshed since it was read, as far as it may still hold: s.AgeMS
-// and s.Error tell how old it is, and why. Page, API and commands all show this. Who led
+// and s.Error say how old it is, and why. Page, API and commands all show this. Who led
 // then and whose lease must have ended leads no more, and its runs have ended, since they
 // end before the lease does; whether another node leads is not known. A state that is
 // fresh is what it is.
@@ -24,7 +24,7 @@ func Aged(s Snapshot) Snapshot {
 		for i, n := range s.Nodes {
 			switch {
 			case n.State != string(RoleLeading) || n.ID != l.NodeID:
-			case n.ID == s.NodeID: // it tells this
+			case n.ID == s.NodeID: // it reports this
 				s.Nodes[i].State = string(RoleStandby)
 			default:
 				s.Nodes[i].State = StateMissing

@@ -13,7 +13,7 @@ type Code string
 // What can be wrong.
 const (
 	CodeNoLeader    Code = "no_leader"      // the lock is free
-	CodePaused      Code = "paused"         // nobody leads since an operator wants it so
+	CodePaused      Code = "paused"         // no node leads since an operator wants it so
 	CodeForeign     Code = "foreign_holder" // a client that is not baton holds the lock
 	CodeEnding      Code = "handing_over"   // the leader gives the lead up, and waits for runs
 	CodeNoStandby   Code = "no_standby"     // no other node could take over
@@ -29,7 +29,7 @@ const (
 	CodeRedis       Code = "redis_unavailable"
 )
 
-// Problem is one thing that is wrong, and the command to go on with. Whoever shows it makes the
+// Problem is one thing that is wrong, and the command to go on with. Page and command line make the
 // words.
 type Problem struct {
 	Code  Code   `json:"code"`
@@ -196,7 +196,7 @@ func (n Next) Command(job string) string {
 	return "baton job history " + job
 }
 
-// LeaderOf is who leads under the lock of a job; nil if nobody does.
+// LeaderOf is who leads under the lock of a job; nil if none does.
 func (s Snapshot) LeaderOf(j Job) *Leader {
 	for _, l := range s.Locks {
 		if l.Key == j.Lock {

@@ -19,13 +19,13 @@ type Snapshot struct {
 	LockKey string    `json:"lock_key"`
 	Role    Role      `json:"role"`
 	Now     time.Time `json:"now,omitzero"`     // when it was gathered, by this node's clock
-	Leader  *Leader   `json:"leader"`           // null: nobody holds the lock, or it is not known who does
-	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet: "in quarantine for another 4s"
+	Leader  *Leader   `json:"leader"`           // null: no client holds the lock, or it is not known who does
+	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why no node may lead yet: "in quarantine for another 4s"
 	// LastLeader is who led when the state was last read, as it was then, of a state that
 	// could not be refreshed: its lease has ended since, and who leads is not known.
 	LastLeader *Leader `json:"last_leader,omitempty"`
-	Paused     *Pause  `json:"paused,omitempty"` // nobody may lead; a leader that there still is steps down
-	Waiting    string  `json:"waiting,omitzero"` // why this node does not take the lead, where nobody's lead is the reason
+	Paused     *Pause  `json:"paused,omitempty"` // no node may lead; a leader that there still is steps down
+	Waiting    string  `json:"waiting,omitzero"` // why this node does not take the lead, where no leader is the reason
 	// WaitingCode says the same to programs: "paused", "quarantine", "reserved", "priority", "aside", or "left".
 	WaitingCode elector.Code `json:"waiting_code,omitzero"`
 	Redis       Redis        `json:"redis"`
@@ -70,10 +70,10 @@ type Leader struct {
 type Lock struct {
 	Key     string  `json:"key"`
 	Leader  *Leader `json:"leader"`
-	Vacancy string  `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet
+	Vacancy string  `json:"vacancy,omitzero"` // without a leader, why no node may lead yet
 }
 
-// Pause is that an operator has nobody lead, or that a job is not run.
+// Pause is that an operator wants no leader, or that a job is not run.
 type Pause struct {
 	Since  time.Time `json:"since"`
 	Reason string    `json:"reason"` // "by alice: upgrade"
@@ -107,11 +107,11 @@ type Redis struct {
 	Since time.Time `json:"since,omitzero"` // since when it answers, or does not
 }
 
-// StateMissing is the state of a node that led when it last told of itself, and leads no
+// StateMissing is the state of a node that led when it last registered, and leads no
 // more: it has died, hangs, or is cut off.
 const StateMissing = "missing"
 
-// StateSilent is the state of another node that should have told of itself by now, and has not.
+// StateSilent is the state of another node that should have registered by now, and has not.
 const StateSilent = "silent"
 
 // SeenWithin is the age up to which what a node has reported of itself is the latest: it reports
@@ -135,9 +135,9 @@ type Node struct {
 	Aside         string `json:"aside,omitzero"` // why it leaves the lead to others for a while: "for another 20s: ..."
 	LastSeenMSAgo int64  `json:"last_seen_ms_ago"`
 	Stale         bool   `json:"stale"`             // not seen for so long that it should be taken for gone
-	Instance      string `json:"instance,omitzero"` // of the process that told this
-	Twin          string `json:"twin,omitzero"`     // another process that has the same id: the two cannot be told apart
-	ClockOffsetMS int64  `json:"clock_offset_ms"`   // of its host's clock from Redis', ahead is above 0; told from 100 ms on
+	Instance      string `json:"instance,omitzero"` // of the process that registered this
+	Twin          string `json:"twin,omitzero"`     // another process that has the same id: the two cannot be distinguished
+	ClockOffsetMS int64  `json:"clock_offset_ms"`   // of its host's clock from Redis', ahead is above 0; reported from 100 ms on
 }
 
 // Job is one configured job and how it stands.
@@ -167,14 +167,14 @@ type Job struct {
 	Backlog             *int64   `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
 	LagSeconds          *float64 `json:"lag_seconds"`      // age of the oldest of them
 	// DeadLetters are those that wait in the database, as the leader last counted them, or
-	// baton status now; absent: nobody has.
+	// baton status now; absent: it has not been counted.
 	DeadLetters *int64 `json:"dead_letters,omitempty"`
 	// LateAfterSeconds is how overdue the job is late, as configured; 0: see [Job.LateAfter].
 	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
 }
 
 // Run is one execution of a job; one that still runs has no duration or error yet, and
-// the rows that it had written when it last told.
+// the rows that it had written when it last reported.
 type Run struct {
 	ID         string    `json:"run_id,omitzero"`
 	State      string    `json:"state"` // running, succeeded, failed, timed_out, cancelled, lost

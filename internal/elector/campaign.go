@@ -48,9 +48,9 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	}
 	for ctx.Err() == nil {
 		observer := e.cfg.Observer || e.standsAside(last)
-		courteous := !observer && e.courtesyLeft() > 0
+		deferring := !observer && e.courtesyLeft() > 0
 		sent := e.cfg.Clock()
-		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Courteous: courteous, Polling: polling})
+		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Deferring: deferring, Polling: polling})
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
 				e.giveBack(ctx, cmp.Or(answer.Owner, owner))
@@ -96,7 +96,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			answer.Reason = "" // it is none, and the end of its term has told why it stands aside
 		}
 		e.known(answer)
-		hinted := e.await(ctx, answer, courteous)
+		hinted := e.await(ctx, answer, deferring)
 		polling = answer.Outcome == Held && !hinted
 	}
 	if doubtful {
@@ -127,14 +127,14 @@ func (e *Elector) newTerm(owner string, won Answer, sent heartbeat.Instant) *Ter
 // await waits as long as the answer makes an attempt pointless, at most a poll
 // interval: the poll is the truth, hints only shorten it.
 // It reports whether one did.
-func (e *Elector) await(ctx context.Context, a Answer, courteous bool) (hinted bool) {
+func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted bool) {
 	poll := e.cfg.PollInterval
 	if a.Outcome == Held && a.Holder != "" && e.cfg.Hinted() { // foreign clients give no hints
 		poll = max(poll, min(hintedPolls*poll, hintedPoll))
 	}
 	began := e.cfg.Clock()
 	wait := e.aside.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
-	if courteous && e.since.free {
+	if deferring && e.since.free {
 		// Not later than that: nobody else may be there. With none left the next attempt
 		// follows at once.
 		wait = min(wait, e.courtesyLeft())
@@ -198,7 +198,7 @@ func (e *Elector) giveBack(ctx context.Context, owner string) {
 
 // newBackoff paces the attempts while the store is away: 100 ms to 5 s, for ever.
 // With a short ttl the pause, jitter included, stays below it: once the store is
-// back, somebody leads within one lease.
+// back, a node leads within one lease.
 func newBackoff(ttl time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = 100 * time.Millisecond

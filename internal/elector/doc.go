@@ -57,11 +57,11 @@
 //     listened for ([Config]'s Hinted) polls only find out that one was lost: three
 //     intervals, at most 8 s. Other programs give no hints: their locks are polled as if
 //     nobody listened. A foreign holder has no name and no epoch.
-//   - Wait: nobody holds the lock, and we may not have it. [EventWaiting] tells why:
+//   - Wait: no client holds the lock, and we may not have it. [EventWaiting] tells why:
 //     reserved for the named successor (at most [ReserveFor]), left to a live node of a
 //     higher priority (half a second: it may be dead), paused (until resumed; only the
 //     poll or a hint ends it), in quarantine (see below), we are an observer, or
-//     courteous (see there).
+//     deferring (see there).
 //   - Refused ([ErrRefused]): not applied. Unknown (any other error): it may have been,
 //     or will be. Both: pause, 100 ms to 5 s and less than a lease, and ask again as the
 //     same owner, for ever.
@@ -148,23 +148,23 @@
 // the election ends with it ([ErrDone]); a shutdown, a loss and an expiry put nobody
 // aside. A leader that is asked twice steps down once.
 //
-// # Courtesy
+// # Deferral
 //
 // A node that leads more than its share of several locks leaves a free one to others
-// for a moment ([Config]'s Courtesy, at most half a second), so that work spreads
-// without anybody handing it out. It asks as a courteous candidate: whoever is named
+// for a moment ([Config]'s Deferral, at most half a second), so that work spreads
+// without anybody handing it out. It asks as a deferring candidate: whoever is named
 // successor wins all the same, everybody else is told that the lock is free. The time
 // counts from that answer; when it is over and the lock is still free, we ask for it.
 // A lock that is held, paused, in quarantine or reserved for another is not free:
-// courtesy begins after that, and a held one is polled as ever. Renewals know of none.
+// deferral begins after that, and a held one is polled as ever. Renewals know of none.
 //
 //   - The others are dead, or do not want it: the lock stays free for that time, once.
-//   - The others are as courteous: whoever has the least wins, or wins by chance.
+//   - The others are as deferring: whoever has the least wins, or wins by chance.
 //   - A hint comes meanwhile: we look again, and the time goes on. It ends early where
-//     Courtesy says less than before, as after the death of others.
+//     Deferral says less than before, as after the death of others.
 //   - The store is away meanwhile: the time goes on, too.
 //   - We die meanwhile: we held nothing.
-//   - Courtesy answers by what has passed: work is spread worse, and nothing else. It
+//   - Deferral answers by what has passed: work is spread worse, and nothing else. It
 //     decides when we ask, never who may win.
 //
 // # Epochs

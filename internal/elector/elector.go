@@ -59,10 +59,10 @@ type Config struct {
 	// HintSpread is how far apart those who got the same hint ask, at random. Where a
 	// lock is on several stores, rivals who ask at once share the stores among themselves.
 	HintSpread time.Duration
-	// Courtesy is how long to leave a free lock to others before asking for it; at most
+	// Deferral is how long to leave a free lock to others before asking for it; at most
 	// 500 ms count. A node that leads more than its share spreads the work by it. It is
 	// asked before every attempt, so it must answer at once. It may be nil.
-	Courtesy func() time.Duration
+	Deferral func() time.Duration
 	// Beat, if several electors share one, lets them renew at the same moments. It
 	// may be nil.
 	Beat *heartbeat.Beat

@@ -8,8 +8,8 @@ type EventKind string
 // The kinds of events.
 const (
 	EventWon         EventKind = "won"          // a term begins
-	EventStandby     EventKind = "standby"      // somebody else holds the lock: Holder, or "" for a foreign client
-	EventWaiting     EventKind = "waiting"      // nobody holds the lock, and this node may not take it yet: Reason
+	EventStandby     EventKind = "standby"      // another client holds the lock: Holder, or "" for a foreign client
+	EventWaiting     EventKind = "waiting"      // no client holds the lock, and this node may not take it yet: Reason
 	EventStopping    EventKind = "stopping"     // the work was told to end: Reason
 	EventLost        EventKind = "lost"         // the term ended: the lock is somebody else's
 	EventExpired     EventKind = "expired"      // the term ended: the trust window closed unrenewed

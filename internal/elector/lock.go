@@ -35,7 +35,7 @@ type Lock interface {
 	// Renew extends the lease by its TTL if owner still holds it, and brings back
 	// what operators ask of the leader. A store that lost the lock, and in which
 	// nobody has won since, gives it back: epoch says whose term it was. ErrLost if
-	// somebody else holds it, or nobody because the lease ran out. It is called
+	// another client holds it, or nobody because the lease ran out. It is called
 	// inside the trust window only.
 	Renew(ctx context.Context, owner string, epoch int64) (Order, error)
 	// Release gives the lock up if owner holds it; if not, it does nothing.
@@ -57,9 +57,9 @@ type Candidate struct {
 	Lease time.Duration
 	// Observer: this node never leads. It asks to be told who does.
 	Observer bool
-	// Courteous: the node takes the lock if it is reserved for it; one that is merely
+	// Deferring: the node takes the lock if it is reserved for it; one that is merely
 	// free it leaves to others for now. It is answered Wait then, [CodeLeft].
-	Courteous bool
+	Deferring bool
 	// Polling: nothing suggests that anything has changed since the last answer,
 	// Held. A lock may then answer Held by a cheaper look, with an older Holder.
 	Polling bool
@@ -70,9 +70,9 @@ type Outcome int
 
 // The outcomes.
 const (
-	Held Outcome = iota // somebody else holds the lock
+	Held Outcome = iota // another client holds the lock
 	Won                 // it is ours, under Epoch
-	Wait                // nobody holds it, and we may not have it yet: Code and Reason
+	Wait                // no client holds it, and we may not have it yet: Code and Reason
 )
 
 // Code says to programs why a free lock is not granted, or why a term has ended. Its words, and
@@ -86,7 +86,7 @@ const (
 	CodeReserved   Code = "reserved"   // for a named successor
 	CodePriority   Code = "priority"   // a node of a higher priority goes first
 	CodeAside      Code = "aside"      // the node has given the lead up, and leaves it to others for now
-	CodeLeft       Code = "left"       // nothing but being an observer, or courteous, keeps the node from winning
+	CodeLeft       Code = "left"       // nothing but being an observer, or deferring, keeps the node from winning
 )
 
 // Why a term has ended: codes of events.

@@ -75,8 +75,8 @@ func (w *weather) fault(string) fakelock.Fault {
 	return f
 }
 
-// courtesy is one that changes all the time, or none.
-func (w *weather) courtesy() time.Duration {
+// deferral is one that changes all the time, or none.
+func (w *weather) deferral() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, w.delay(time.Second)-500*time.Millisecond)
@@ -127,7 +127,7 @@ func contend(t *testing.T, seed uint64) {
 		}
 		// Each has heard of a term: a store that restarts empty is not a new one.
 		n := startWith(t, id, s.Node(id, sky.fault), lead, elector.Config{
-			Floor: 1, Hints: s.Hints(), Courtesy: sky.courtesy,
+			Floor: 1, Hints: s.Hints(), Deferral: sky.deferral,
 		})
 		nodes = append(nodes, n)
 	}

@@ -14,7 +14,7 @@ type Beat struct {
 }
 
 // wait is the time until w's lease is to be renewed: its interval, or the next
-// common moment, which whoever asks first after the last one sets. A lease with a
+// common moment, which the first to ask after the last one sets. A lease with a
 // shorter interval than the others does not wait for them.
 func (b *Beat) wait(w *Window) time.Duration {
 	own := jittered(w.timing.Interval)

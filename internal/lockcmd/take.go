@@ -205,7 +205,7 @@ func (h *holding) listen(ctx context.Context) {
 	h.place.Watch(ctx, watched)
 }
 
-// note keeps the lock on the list of locks until its term ends: a courtesy, whose
+// note keeps the lock on the list of locks until its term ends: a deferral, whose
 // failure nobody minds.
 func (t *taking) note(ctx context.Context) {
 	for key := t.key(); ; {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// outputKept is how much of what a command prints its error tells.
+	// outputKept is how much of what a command prints its error quotes.
 	outputKept = 512
 	// closeWithin is how long something that the command has left in the background may
 	// keep its output open.
@@ -24,21 +24,21 @@ const (
 // No warden watches over it as over a job's command: that one must be dead before the
 // lease can have ended, since the next leader may start the same. This one touches
 // nothing that the lease guards; it may well run after the lock is gone, and does when
-// it tells of the last run of a term. If this process is killed it ends by itself.
+// it reports the last run of a term. If this process is killed it ends by itself.
 type Command struct {
 	argv   []string
 	env    []string
 	filter func() Filter
 }
 
-// Filter passes on what may be told of what a command prints; with last nothing more comes.
+// Filter passes on what may be reported of what a command prints; with last nothing more comes.
 type Filter func(text []byte, last bool, out func([]byte))
 
 // NewCommand runs argv with that environment.
 func NewCommand(argv, env []string) *Command { return &Command{argv: argv, env: env} }
 
 // Filter has what the command prints go through a filter, a new one for each event, before
-// any of it is told.
+// any of it is reported.
 func (c *Command) Filter(make func() Filter) *Command {
 	c.filter = make
 	return c

@@ -40,8 +40,8 @@ type Route struct {
 // Dispatcher delivers events. Its methods may be called at any time, and but for Close
 // they return at once.
 type Dispatcher struct {
-	log  *zap.Logger
-	told func(target string, o Outcome, events int)
+	log    *zap.Logger
+	report func(target string, o Outcome, events int)
 
 	mu      sync.Mutex
 	lanes   map[string]*lane
@@ -50,10 +50,10 @@ type Dispatcher struct {
 	wg      sync.WaitGroup
 }
 
-// NewDispatcher makes one without targets. told is called with every outcome; it must
+// NewDispatcher makes one without targets. report is called with every outcome; it must
 // not block, nor call the dispatcher.
-func NewDispatcher(log *zap.Logger, told func(target string, o Outcome, events int)) *Dispatcher {
-	return &Dispatcher{log: log, told: told, lanes: map[string]*lane{}, hurry: make(chan struct{})}
+func NewDispatcher(log *zap.Logger, report func(target string, o Outcome, events int)) *Dispatcher {
+	return &Dispatcher{log: log, report: report, lanes: map[string]*lane{}, hurry: make(chan struct{})}
 }
 
 // Update replaces the targets. What waits for one whose name stays is delivered as the
@@ -75,7 +75,7 @@ func (d *Dispatcher) Update(routes []Route) {
 		delete(d.lanes, name)
 		l.end()
 		if n := l.clear(); n > 0 {
-			d.told(name, Dropped, n)
+			d.report(name, Dropped, n)
 			d.log.Warn("notifications are dropped: their target is no longer configured", zap.String("target", name), zap.Int("events", n))
 		}
 	}
@@ -100,7 +100,7 @@ func (d *Dispatcher) Send(name string, e Event) {
 	}
 }
 
-// dropNotice is how often the log is told of a full queue.
+// dropNotice is how often a full queue is logged.
 const dropNotice = time.Minute
 
 // drop counts events that are not delivered, with the lock held.
@@ -108,7 +108,7 @@ func (d *Dispatcher) drop(l *lane, n int) {
 	if n == 0 {
 		return
 	}
-	d.told(l.name, Dropped, n)
+	d.report(l.name, Dropped, n)
 	l.dropped += n
 	if now := time.Now(); now.Sub(l.noticed) >= dropNotice {
 		d.log.Error("notifications are dropped: too many wait for the target; is it reachable?",
@@ -139,7 +139,7 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	for _, l := range lanes {
 		l.end()
 		if n := l.clear(); n > 0 {
-			d.told(l.name, GivenUp, n)
+			d.report(l.name, GivenUp, n)
 			d.log.Error("notifications are given up: this process ends", zap.String("target", l.name), zap.Int("events", n))
 		}
 	}

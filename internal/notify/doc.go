@@ -1,4 +1,4 @@
-// Package notify tells people and programs what has happened: it posts JSON to a
+// Package notify sends what has happened to people and programs: it posts JSON to a
 // webhook, or runs a command with it.
 //
 // # Model
@@ -6,7 +6,7 @@
 //	Send ──── a queue for each target ──── one goroutine while there is something in it ──── Target
 //
 // [Dispatcher.Send] puts an [Event] into the queue of a target and returns: whatever
-// the target does, nobody waits for it. The events of a target are delivered one after
+// the target does, the sender does not wait for it. The events of a target are delivered one after
 // the other, in order.
 //
 // # What fails, and what then

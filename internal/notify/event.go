@@ -15,7 +15,7 @@ const (
 	LeaderChanged Kind = "leader_changed"
 )
 
-// Event is what is told. Its JSON is what others program against: names stay.
+// Event is what is reported. Its JSON is what others program against: names stay.
 type Event struct {
 	ID      string    `json:"id"` // the same in every attempt to deliver it
 	Kind    Kind      `json:"event"`

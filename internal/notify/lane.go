@@ -26,7 +26,7 @@ type lane struct {
 	end    context.CancelFunc
 	nudged chan struct{}
 
-	dropped int // since the log was told
+	dropped int // since the last line of the log
 	noticed time.Time
 
 	// The goroutine's own, from one to the next.
@@ -42,7 +42,7 @@ type waiting struct {
 
 func newLane(r Route, log *zap.Logger) *lane {
 	l := &lane{name: r.Name, route: r, nudged: make(chan struct{}, 1), pause: newPause(), said: saying{log: log}}
-	l.ctx, l.end = context.WithCancel(context.Background()) // deliveries outlive whoever has asked for them
+	l.ctx, l.end = context.WithCancel(context.Background()) // deliveries outlive the requests for them
 	return l
 }
 
@@ -87,7 +87,7 @@ func (d *Dispatcher) drain(l *lane) {
 		next := l.queue[0]
 		l.queue = l.queue[1:]
 		d.mu.Unlock()
-		d.told(l.name, d.deliver(l, next), 1)
+		d.report(l.name, d.deliver(l, next), 1)
 	}
 }
 
@@ -105,7 +105,7 @@ func (d *Dispatcher) deliver(l *lane, w waiting) Outcome {
 			l.said.well(route)
 			return Delivered
 		case errors.Is(err, ErrRefused):
-			l.pause.Reset() // somebody answers
+			l.pause.Reset() // the target answers
 			l.said.failed("a notification is refused, and not sent again", route, w.event, attempt, err)
 			return Rejected
 		case l.ctx.Err() != nil && !d.isClosing():
@@ -173,7 +173,7 @@ func (s *saying) well(r Route) {
 	*s = saying{log: s.log}
 }
 
-// again tells of an attempt that is not the last, once until one succeeds.
+// again reports an attempt that is not the last, once until one succeeds.
 func (s *saying) again(r Route, e Event, attempt int, err error) {
 	level := zap.DebugLevel
 	if !s.tried {
@@ -183,7 +183,7 @@ func (s *saying) again(r Route, e Event, attempt int, err error) {
 	s.log.Log(level, "a notification was not delivered; it is tried again", fields(r, e, attempt, err)...)
 }
 
-// failed tells of an event that is not delivered: the same no more than once a minute.
+// failed reports an event that is not delivered: the same no more than once a minute.
 func (s *saying) failed(what string, r Route, e Event, attempt int, err error) {
 	level := zap.ErrorLevel
 	if text := what + err.Error(); text == s.text && time.Since(s.at) < sayAgain {

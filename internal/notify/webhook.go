@@ -56,7 +56,7 @@ func newWebhook(method string, format Format, address, token func() (string, err
 }
 
 // follow follows a redirect to the same host with the same method. Never send token or event to
-// another host; a POST that became a GET would deliver nothing and look as if it had.
+// another host; a POST that became a GET would deliver nothing and seem to have.
 func follow(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > maxRedirects || next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme || next.Method != first.Method {
@@ -113,7 +113,7 @@ func (w *Webhook) request(ctx context.Context, address, token string, e Event) (
 }
 
 // unreachable says why there was no answer. The errors of net/http quote the address,
-// and what a server has sent: which may quote it, too. So only what is known not to is told.
+// and what a server has sent: which may quote it, too. So only what is known not to is reported.
 func unreachable(ctx context.Context, err error) error {
 	var network *net.OpError
 	var name *net.DNSError

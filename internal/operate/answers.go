@@ -14,9 +14,9 @@ import (
 type Answers interface {
 	// Events is the history of the election, the newest first, at most n.
 	Events(ctx context.Context, n int) ([]diagnose.Event, error)
-	// Explain tells why a node leads, or does not; "" is the node that is asked.
+	// Explain reports why a node leads, or does not; "" is the node that is asked.
 	Explain(ctx context.Context, node string) (Explanation, error)
-	// Next tells when a job is due after a time: its next n slots.
+	// Next reports when a job is due after a time: its next n slots.
 	Next(ctx context.Context, job string, from time.Time, n int) (Coming, error)
 	// History is a job's finished runs and missed slots, the newest first, at most n,
 	// older than the entry with the id before; "" begins with the newest.
@@ -53,7 +53,7 @@ type Operator interface {
 	Snapshot(ctx context.Context) (diagnose.Snapshot, error)
 	// Election is a Snapshot without the jobs.
 	Election(ctx context.Context) (diagnose.Snapshot, error)
-	// Held are the locks that somebody holds, by their keys: those of the configuration, and those of
+	// Held are the locks that a client holds, by their keys: those of the configuration, and those of
 	// baton lock, of which a node tells nothing.
 	Held(ctx context.Context) ([]diagnose.Lock, error)
 	// Configured are the jobs as they are configured, and not how they stand.

@@ -35,13 +35,13 @@ func (c *Client) Election(ctx context.Context) (diagnose.Snapshot, error) {
 	return s, err
 }
 
-// Held are the locks of the node's configuration that somebody holds.
+// Held are the locks of the node's configuration that a client holds.
 func (c *Client) Held(ctx context.Context) ([]diagnose.Lock, error) {
 	s, err := c.Snapshot(ctx)
 	return HeldIn(s), err
 }
 
-// HeldIn are the locks of a Snapshot that somebody holds, by their keys.
+// HeldIn are the locks of a Snapshot that a client holds, by their keys.
 func HeldIn(s diagnose.Snapshot) []diagnose.Lock {
 	all := append([]diagnose.Lock{{Key: s.LockKey, Leader: s.Leader}}, s.Locks...)
 	all = slices.DeleteFunc(all, func(l diagnose.Lock) bool { return l.Leader == nil })
@@ -80,7 +80,7 @@ func (c *Client) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
 	return reply.Events, err
 }
 
-// Explain tells why a node leads or not; "" is the one that is asked.
+// Explain reports why a node leads or not; "" is the one that is asked.
 func (c *Client) Explain(ctx context.Context, node string) (Explanation, error) {
 	if node == "" {
 		node = c.lastSeen(ctx).NodeID
@@ -115,7 +115,7 @@ func (c *Client) History(ctx context.Context, job, before string, n int) (all []
 	}
 }
 
-// Next tells when a job is due after a time.
+// Next reports when a job is due after a time.
 func (c *Client) Next(ctx context.Context, job string, from time.Time, n int) (Coming, error) {
 	coming, err := get[Coming](ctx, c, url.Values{"n": {strconv.Itoa(n)}, "from": {from.Format(time.RFC3339)}}, "jobs", job, "next")
 	zone, unknown := time.LoadLocation(coming.TimeZone)

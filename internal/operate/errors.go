@@ -20,7 +20,7 @@ var (
 	ErrNoJob = errors.New("no such job")
 	// ErrNoRun: neither what goes on nor the history has such a run.
 	ErrNoRun = errors.New("no such run")
-	// ErrRunLost: nobody can tell how a run ended.
+	// ErrRunLost: it is not known how a run ended.
 	ErrRunLost = errors.New("nobody can tell how the run ended")
 	// ErrNoOutput says that a job of that kind prints nothing.
 	ErrNoOutput = errors.New("prints nothing")

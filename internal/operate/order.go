@@ -13,7 +13,7 @@ type Kind string
 // The kinds. Those of a job need Order.Job, those of dead letters Order.Letters or Order.Letter.
 const (
 	KindStepDown  Kind = "stepdown" // To: the successor; Lock: which election
-	KindPause     Kind = "pause"    // nobody leads
+	KindPause     Kind = "pause"    // no node leads
 	KindResume    Kind = "resume"
 	KindRun       Kind = "run"        // Force: whatever else of the job runs; RunID: see Order
 	KindCancel    Kind = "cancel"     // RunID: that run alone
@@ -120,5 +120,5 @@ type Replayed struct {
 }
 
 // Do carries out an order, and returns when it is done, or when ctx ends. Beside an error the
-// outcome tells what was done before it.
+// outcome reports what was done before it.
 type Do func(ctx context.Context, o Order) (Outcome, error)

@@ -115,7 +115,7 @@ func Runs(ctx context.Context, a Answers, job string, n int) (runs []diagnose.Ru
 	}
 }
 
-// Vacant is why nobody leads the election that a job runs under, as far as there is a
+// Vacant is why no node leads the election that a job runs under, as far as there is a
 // reason, and the key of its lock.
 func Vacant(ctx context.Context, o Operator, job string) (lockKey, why string) {
 	s, err := o.Election(ctx)

@@ -36,7 +36,7 @@ func NewElection(store *redisconn.Store, lockKey string, f script.Format) *Elect
 // Picture is an election at one moment, by Redis' own clock.
 type Picture struct {
 	Now    time.Time
-	Owner  string        // "" when nobody holds the lock
+	Owner  string        // "" when no client holds the lock
 	Left   time.Duration // of the lease; negative when the lock has no expiry
 	Leader string        // node; "" when nobody, or a foreign client, holds the lock
 	Epoch  int64         // of the last term, over or not

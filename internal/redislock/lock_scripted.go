@@ -25,7 +25,7 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 	switch {
 	case c.Observer:
 		role = 1
-	case c.Courteous:
+	case c.Deferring:
 		role = 2
 	}
 	for asked := ""; ; {

@@ -244,7 +244,7 @@ func (h *history) pending() ([]string, error) {
 			return nil, err
 		}
 		for _, key := range keys {
-			if !strings.HasSuffix(key, ":baton:positions") { // a courtesy that stays
+			if !strings.HasSuffix(key, ":baton:positions") { // a deferral that stays
 				left = append(left, key)
 			}
 		}

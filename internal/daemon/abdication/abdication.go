@@ -290,7 +290,7 @@ func (a *Abdicator) reachesAll(ctx context.Context) bool {
 	return len(reached) == len(databases)
 }
 
-// vacant waits until nobody leads at two looks in a row, although somebody may: at one
+// vacant waits until no node leads at two looks in a row, although somebody may: at one
 // alone the lock may be on its way from one to the other. False if ctx ends first.
 func (a *Abdicator) vacant(ctx context.Context) bool {
 	ticker := time.NewTicker(a.poll)

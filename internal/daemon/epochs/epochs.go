@@ -42,7 +42,7 @@ func (l Term) Lease() time.Duration { return time.Duration(l.LeaseMS) * time.Mil
 
 // Memory remembers, in a file of this host, the highest epoch of the lock that this
 // node has heard of, and the lease of its term. A Redis that has lost everything is told
-// from a new one by it: then nobody leads before the lease of a forgotten leader must
+// from a new one by it: then no node leads before the lease of a forgotten leader must
 // have ended.
 type Memory struct {
 	path    string // "" without a state directory: then it only counts

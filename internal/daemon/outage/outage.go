@@ -217,7 +217,7 @@ func (o *Outage) fields(c *cause) []zap.Field {
 	}
 }
 
-// look tells what has come of an outage, until it is over.
+// look reports what has come of an outage, until it is over.
 func (o *Outage) look() {
 	o.mu.Lock()
 	now, say := time.Now(), func() {}

@@ -7,7 +7,7 @@ import (
 )
 
 // LockOptions is this node's view of the lock that the configuration names; what
-// the node tells of itself is not in it.
+// the node registers is not in it.
 func LockOptions(c config.Config) redislock.LockOptions {
 	return redislock.LockOptions{
 		Key: c.Election.LockKey, NodeID: c.Node.ID, TTL: c.Election.TTL, Format: script.Format(c.Election.LockFormat),

@@ -34,7 +34,7 @@ func (t *Term) command(of Task, keep config.History) job.Func {
 	})
 }
 
-// steadily tells of a command that is kept running, every steadyAfter, that it is well: it
+// steadily reports a command that is kept running, every steadyAfter, that it is well: it
 // ends no run that would say so, and a failure before it would count for ever.
 func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 	return func(ctx context.Context, r job.Run) (job.Result, error) {

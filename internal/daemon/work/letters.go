@@ -70,7 +70,7 @@ func NewLettersBook(ask func(context.Context) (map[string]int64, error)) *Letter
 	return &LettersBook{ask: ask, turn: make(chan struct{}, 1)}
 }
 
-// count tells how many waited at a time that is not long ago, by job. A job whose database did not
+// count reports how many waited at a time that is not long ago, by job. A job whose database did not
 // answer is not among them.
 func (b *LettersBook) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
 	select {

@@ -160,7 +160,7 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 	}
 }
 
-// refusal is what whoever asked is told.
+// refusal is what the requester is told.
 func (o orders) refusal(name string, err error) string {
 	switch {
 	case errors.Is(err, job.ErrUnknown):

@@ -50,7 +50,7 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 		if Rest(ctx, tellAfter) != nil {
 			return
 		}
-		backlog := int64(-1) // of a run that goes on and on nobody knows how much is to come
+		backlog := int64(-1) // of a run that goes on and on it is not known how much is to come
 		if !schedule.IsAlways(f.Schedule) {
 			if n, err := f.Backlog(ctx); err == nil {
 				backlog = n

@@ -29,7 +29,7 @@ func (t *Term) watchStages(ctx context.Context, w Load) {
 }
 
 // lastRun is how long a run that was replaced may take to flush what it has staged, before the
-// log tells that no job does.
+// log reports that no job does.
 const lastRun = time.Minute
 
 // tellStages tells the log of stages that no job flushes; false: there may be more of them.

@@ -22,7 +22,7 @@ const (
 	lookAtJobsWithin = 10 * time.Second
 )
 
-// Watch is what a node keeps in mind of the jobs under a lock, whoever leads: a new
+// Watch is what a node keeps in mind of the jobs under a lock, under any leader: a new
 // leader goes on from what the standby knew.
 type Watch struct {
 	mu     sync.Mutex
@@ -105,7 +105,7 @@ func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.T
 	return seen.since
 }
 
-// tell tells how a job stands while owner leads.
+// tell reports how a job stands while owner leads.
 func (w *Watch) tell(m *metrics.Metrics, t Task, owner string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +131,7 @@ func (w *Watch) stands(t Task, st redisledger.JobState, owner string) diagnose.J
 	return j
 }
 
-// LookAt tells how jobs stand that this node does not run while owner leads: who runs them may die with
+// LookAt reports how jobs stand that this node does not run while owner leads: who runs them may die with
 // what it knows. It reports whether it has seen them.
 func (w *Watch) LookAt(ctx context.Context, ledger *redisledger.Ledger, jobs []Task, m *metrics.Metrics, owner string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookAtJobsWithin)

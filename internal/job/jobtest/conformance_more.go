@@ -171,7 +171,7 @@ func conformMissed(t *testing.T, open opener, run runner, slot time.Time) {
 		checkLast(t, l, later)
 		check(t, "an earlier one", l.Miss(t.Context(), termOf("a"), missed(later.Add(-time.Second))), nil)
 		checkLast(t, l, later)
-		// A claim that arrives when whoever asked has given up is not granted any more.
+		// A claim that arrives when the requester has given up is not granted any more.
 		check(t, "a slot before it", l.Claim(t.Context(), run("2", "a", later.Add(-time.Second))), job.ErrSlotTaken)
 		check(t, "the slot itself", l.Claim(t.Context(), run("3", "a", later)), job.ErrSlotTaken)
 		check(t, "a later one", l.Claim(t.Context(), run("4", "a", later.Add(time.Second))), nil)

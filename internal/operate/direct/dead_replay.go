@@ -28,7 +28,7 @@ const (
 	ReplayGone     = "gone"       // somebody has dropped it
 	ReplayRefused  = "refused"    // it still does not fit; the letter stays
 	ReplayRowThere = "row_exists" // see operate.Order.Overwrite; the letter stays
-	ReplayFailed   = "failed"     // nobody knows whether it fits; the letter stays, or it was written
+	ReplayFailed   = "failed"     // it is not known whether it fits; the letter stays, or it was written
 )
 
 // replayer knows how a job's records are written.

@@ -20,7 +20,7 @@ type Drilled struct {
 	Epoch int64  `json:"epoch"` // of the new term
 	// DrainMS is from the order to the release: the leader was told, and its work ended.
 	DrainMS int64 `json:"drain_ms"`
-	// GapMS is from the release to the next term: nobody led.
+	// GapMS is from the release to the next term: no node led.
 	GapMS int64 `json:"gap_ms"`
 	// TookMS is from the order until the new term was seen.
 	TookMS  int64 `json:"took_ms"`

@@ -105,7 +105,7 @@ func ResetFences(ctx context.Context, c config.Config, o FencesOptions) (reset [
 	return reset, nil
 }
 
-// clocksAgree is an error if nobody can tell whether an epoch is ahead of the right clock: by
+// clocksAgree is an error if it is not known whether an epoch is ahead of the right clock: by
 // a clock that is behind, sound fences would be lowered.
 func clocksAgree(redis, host time.Time) error {
 	const most = 24 * time.Hour

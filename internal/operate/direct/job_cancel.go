@@ -14,7 +14,7 @@ import (
 
 // cancelJob has the leader end a run of a job, and without a run's ID all of them and
 // what waits or is to be tried again. It returns when they have been told; they have not
-// ended yet. It is refused if nobody leads, or if the job is unknown:
+// ended yet. It is refused if no node leads, or if the job is unknown:
 // not configured, and without a run that goes on.
 func cancelJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)

@@ -11,7 +11,7 @@ import (
 )
 
 // pauseJob has nobody run a job, or with "" any job, until it is resumed, or until a time if
-// that is not zero, whoever leads.
+// that is not zero, under any leader.
 func pauseJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
 	out, _, err := l.changePause(ctx, o.Job, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Pause(ctx, o.Job, o.Signature(), o.Until)

@@ -16,7 +16,7 @@ import (
 )
 
 // runJob has the leader run a job now, and returns when it has begun, or waits for
-// another run as the job's overlap has it. It is refused if nobody leads,
+// another run as the job's overlap has it. It is refused if no node leads,
 // or if the job is unknown, paused, or running where its overlap forbids
 // that and force is not set. Whatever happens to leaders meanwhile, the job is run once,
 // or not at all.

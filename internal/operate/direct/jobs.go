@@ -125,13 +125,13 @@ func entryOf(e *redisledger.HistoryEntry) operate.Entry {
 	return operate.Entry{ID: e.Entry, At: e.At, Run: runOf(&e.Record)}
 }
 
-// Next tells when a job is due.
+// Next reports when a job is due.
 func (s *Site) Next(_ context.Context, name string, from time.Time, n int) (operate.Coming, error) {
 	c, err := Next(s.node.Access().Config, name, from, n)
 	return c, coded(err)
 }
 
-// Samples tells how far the flushes were behind.
+// Samples reports how far the flushes were behind.
 func (s *Site) Samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
 	free, err := enter(ctx, s.redis)
 	if err != nil {

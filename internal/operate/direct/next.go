@@ -14,7 +14,7 @@ import (
 // not always at the same date.
 const lookAhead = (365 + 7) * 24 * time.Hour
 
-// Next tells when a job is due after a time: its next n slots. It asks nobody, and
+// Next reports when a job is due after a time: its next n slots. It asks nobody, and
 // knows of no pause.
 func Next(c config.Config, name string, from time.Time, n int) (operate.Coming, error) {
 	var have []string

@@ -31,7 +31,7 @@ type (
 // previewWithin bounds the looking, whatever Redis and the database do.
 const previewWithin = 30 * time.Second
 
-// PreviewJob tells what a run of a job would do now, with up to n records as examples.
+// PreviewJob reports what a run of a job would do now, with up to n records as examples.
 // It asks Redis and the database, and changes nothing in either.
 func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Preview, err error) {
 	s, err := Open(c)

@@ -61,7 +61,7 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 	for _, v := range views {
 		all = append(all, v.Tasks...)
 	}
-	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // doctor tells what could not be read
+	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // doctor reports what could not be read
 	return s, nil
 }
 
@@ -143,7 +143,7 @@ func behindSince(j diagnose.Job, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// gatherBacklog tells how far a flush is behind: one that never ended well since its first slot.
+// gatherBacklog reports how far a flush is behind: one that never ended well since its first slot.
 func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisledger.JobState, now time.Time) {
 	backlog, err := t.Backlog(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func vacancy(p redislock.Picture) string {
 	return withdrawn(p)
 }
 
-// withdrawn tells of a lock that was just had and given back, since it did not count:
+// withdrawn reports a lock that was just had and given back, since it did not count:
 // of replicas too few have it. "" if the last that happened is something else.
 func withdrawn(p redislock.Picture) string {
 	if p.Owner != "" || len(p.Events) == 0 {
@@ -230,7 +230,7 @@ func leaderOf(p redislock.Picture) *diagnose.Leader {
 }
 
 // missingAfter is when a node counts as missing that leads no more and has not said so. A
-// leader tells of itself at least this often, and whoever steps down says so at once.
+// leader registers at least this often, and whoever steps down says so at once.
 const missingAfter = 3 * time.Second
 
 // SilentAfter is when a node should have told of itself.

@@ -12,7 +12,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// Held are the locks that somebody holds, by their keys: those of the configuration, and those that
+// Held are the locks that a client holds, by their keys: those of the configuration, and those that
 // baton lock has noted.
 func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 	return asking(ctx, s, func(l look) ([]diagnose.Lock, error) {

@@ -220,7 +220,7 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 		case s.reserved != "" && s.reserved != n.id && time.Now().Before(s.until):
 			return elector.Answer{Outcome: elector.Wait, Code: elector.CodeReserved, Reason: "reserved for " + s.reserved, Epoch: s.epoch, Left: time.Until(s.until)}, nil
 		}
-		if kept := s.reserved == n.id && time.Now().Before(s.until); c.Courteous && !kept {
+		if kept := s.reserved == n.id && time.Now().Before(s.until); c.Deferring && !kept {
 			return elector.Answer{Outcome: elector.Wait, Code: elector.CodeLeft, Reason: "left to others", Epoch: s.epoch, Left: time.Hour}, nil
 		}
 		if s.confirmed != s.incarnation {

@@ -55,7 +55,7 @@ var cases = []struct {
 	{"TheLeaderPutsTheLockOfAnEmptiedStoreBack", leaderPutsBack},
 	{"AnEarlierOwnerPutsNothingBack", earlierPutsNothingBack},
 	{"AnObserverLooksAndNeverWins", observerNeverWins},
-	{"ACourteousCandidateTakesOnlyWhatIsReservedForIt", courteousTakesReserved},
+	{"ADeferringCandidateTakesOnlyWhatIsReservedForIt", courteousTakesReserved},
 	{"RaiseLiftsTheEpochOfTheOwnerOnly", raise},
 	{"AHandoverReservesTheLock", handoverReserves},
 	{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
@@ -390,16 +390,16 @@ func observerNeverWins(t T, ctx context.Context, b Bench) {
 }
 
 func courteousTakesReserved(t T, ctx context.Context, b Bench) {
-	polite := elector.Candidate{Owner: "o1", Courteous: true}
+	polite := elector.Candidate{Owner: "o1", Deferring: true}
 	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Code != elector.CodeLeft || a.Left <= 0 {
-		t.Fatalf("a courteous candidate for a free lock: %+v; want it to wait", a)
+		t.Fatalf("a deferring candidate for a free lock: %+v; want it to wait", a)
 	}
 	win(t, ctx, b.B, "o2")
 	wantHeld(t, ask(t, ctx, b.A, polite), "b", b.TTL)
 	release(t, ctx, b.B, "o2", elector.Handover{Event: "stepped_down", To: "a"})
 	won := ask(t, ctx, b.A, polite)
 	if won.Outcome != elector.Won {
-		t.Fatalf("the successor that is courteous: %+v; want it won", won)
+		t.Fatalf("the successor that is deferring: %+v; want it won", won)
 	}
 	if again := ask(t, ctx, b.A, polite); again.Outcome != elector.Won || again.Epoch != won.Epoch {
 		t.Errorf("asked again: %+v; want it won with epoch %d", again, won.Epoch)

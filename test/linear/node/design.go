@@ -54,7 +54,7 @@ func openRedis(ctx context.Context, s wire.Setup, o redisconn.Options, l redislo
 	return lock, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timing.Timeout)
 		defer cancel()
-		_ = lock.Leave(ctx) // the list of nodes is a courtesy
+		_ = lock.Leave(ctx) // the list of nodes is a deferral
 	}, nil
 }
 

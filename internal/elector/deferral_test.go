@@ -14,7 +14,7 @@ import (
 func polite(t *testing.T, s *fakelock.Store, id string, d *atomic.Int64, fault func(string) fakelock.Fault) *node {
 	t.Helper()
 	return startWith(t, id, s.Node(id, fault), nil, elector.Config{
-		Hints: s.Hints(), Courtesy: func() time.Duration { return time.Duration(d.Load()) },
+		Hints: s.Hints(), Deferral: func() time.Duration { return time.Duration(d.Load()) },
 	})
 }
 
@@ -36,7 +36,7 @@ func tookOver(t *testing.T, n *node) time.Duration {
 	}
 }
 
-func TestACourteousNodeLetsAnotherGoFirst(t *testing.T) {
+func TestADeferringNodeLetsAnotherGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
@@ -52,22 +52,22 @@ func TestACourteousNodeLetsAnotherGoFirst(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if b.Leading() != nil || b.Holder() != "c" {
-			t.Errorf("the courteous node takes %q for the leader", b.Holder())
+			t.Errorf("the deferring node takes %q for the leader", b.Holder())
 		}
 		if told := b.kinds(elector.EventWaiting); len(told) > 0 {
-			t.Errorf("courtesy is told as an obstacle: %v", told)
+			t.Errorf("deferral is told as an obstacle: %v", told)
 		}
 		c.stop()
 		if took := tookOver(t, b); took < 300*time.Millisecond {
-			t.Errorf("is courteous only once: leads %v after the next release", took)
+			t.Errorf("is deferring only once: leads %v after the next release", took)
 		}
 		b.stop()
 	})
 }
 
-// If the others are dead, courtesy costs its time once: after a release, after the end
+// If the others are dead, deferral costs its time once: after a release, after the end
 // of a lease, and at the start. What it says is bounded.
-func TestCourtesyCostsItsTimeOnce(t *testing.T) {
+func TestDeferralCostsItsTimeOnce(t *testing.T) {
 	for name, c := range map[string]struct{ says, costs time.Duration }{
 		"as long as it says": {300 * time.Millisecond, 300 * time.Millisecond},
 		"at most 500 ms":     {time.Hour, 500 * time.Millisecond},
@@ -105,7 +105,7 @@ func TestCourtesyCostsItsTimeOnce(t *testing.T) {
 }
 
 // Anybody can publish a hint, and a real one may come several times.
-func TestHintsDoNotProlongCourtesy(t *testing.T) {
+func TestHintsDoNotProlongDeferral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
@@ -134,7 +134,7 @@ func TestHintsDoNotProlongCourtesy(t *testing.T) {
 	})
 }
 
-func TestTheNamedSuccessorIsNotCourteous(t *testing.T) {
+func TestTheNamedSuccessorIsNotDeferring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
@@ -147,15 +147,15 @@ func TestTheNamedSuccessorIsNotCourteous(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if b.Leading() == nil {
-			t.Error("courtesy ends a term")
+			t.Error("deferral ends a term")
 		}
 		a.stop()
 		b.stop()
 	})
 }
 
-// After a term of its own a node is as courteous as before.
-func TestANodeThatHasLedIsCourteous(t *testing.T) {
+// After a term of its own a node is as deferring as before.
+func TestANodeThatHasLedIsDeferring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		var sky script
@@ -183,7 +183,7 @@ func TestANodeThatHasLedIsCourteous(t *testing.T) {
 
 // What is left to others is decided by what is so when it ends: this node may have won
 // another lock meanwhile, or others may have died.
-func TestCourtesyFollowsWhatItSaysMeanwhile(t *testing.T) {
+func TestDeferralFollowsWhatItSaysMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		says := lasting(150 * time.Millisecond)
@@ -201,7 +201,7 @@ func TestCourtesyFollowsWhatItSaysMeanwhile(t *testing.T) {
 		says.Store(0)
 		s.Forge(elector.HintReleased)
 		if took := tookOver(t, b); took > 30*time.Millisecond {
-			t.Errorf("leads %v after it need not be courteous any more", took)
+			t.Errorf("leads %v after it need not be deferring any more", took)
 		}
 		b.stop()
 	})
@@ -209,13 +209,13 @@ func TestCourtesyFollowsWhatItSaysMeanwhile(t *testing.T) {
 
 // A lock that nobody may have yet is not left to others meanwhile: that begins when
 // it may be had.
-func TestCourtesyBeginsAfterAQuarantine(t *testing.T) {
+func TestDeferralBeginsAfterAQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := startKnowing(t, 7, "a", s.Node("a", func(string) fakelock.Fault {
 			return fakelock.Fault{Before: 200 * time.Millisecond}
 		}), nil, nil)
-		b := startWith(t, "b", s.Node("b", nil), nil, elector.Config{Floor: 7, Courtesy: func() time.Duration { return 400 * time.Millisecond }})
+		b := startWith(t, "b", s.Node("b", nil), nil, elector.Config{Floor: 7, Deferral: func() time.Duration { return 400 * time.Millisecond }})
 		if took := tookOver(t, a); took < timing.TTL || took > timing.TTL+500*time.Millisecond {
 			t.Errorf("the other leads after %v", took)
 		}
@@ -224,9 +224,9 @@ func TestCourtesyBeginsAfterAQuarantine(t *testing.T) {
 	})
 }
 
-// A node that is courteous polls as every other does, and is courteous again at the next
+// A node that is deferring polls as every other does, and is deferring again at the next
 // vacancy.
-func TestCourtesyLeavesThePollsAlone(t *testing.T) {
+func TestDeferralLeavesThePollsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := start(t, "a", s.Node("a", nil), nil, nil)

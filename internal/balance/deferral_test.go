@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestCourtesyGrowsWithWhatANodeLeads(t *testing.T) {
+func TestDeferralGrowsWithWhatANodeLeads(t *testing.T) {
 	h := newHosts(1, map[string][]string{"x": locksNamed("x", 9)})
 	for _, id := range []string{"a", "b", "c"} {
 		h.join(id, "x", 0)
@@ -23,26 +23,26 @@ func TestCourtesyGrowsWithWhatANodeLeads(t *testing.T) {
 		switch {
 		case i < 3 && d != 0:
 			t.Errorf("leads %d of 9, of which 3 are its share: %v", i, d)
-		case i >= 3 && (d < leastCourtesy || d > mostCourtesy || d < last):
+		case i >= 3 && (d < leastDeferral || d > mostDeferral || d < last):
 			t.Errorf("leads %d: %v after %v", i, d, last)
 		}
 		last = d
 		led[lock] = true
 	}
-	if last != mostCourtesy {
+	if last != mostDeferral {
 		t.Errorf("leads 8 of 9: %v", last)
 	}
 	alone := h.look(h.up["a"])
 	alone.complete(func(id string, _ time.Time) bool { return id != "a" })
 	if d := courtesyFor("a", "x8", partsOf(h.locks["x"], led), alone); d != 0 {
-		t.Errorf("courteous to nobody: %v", d)
+		t.Errorf("deferring to nobody: %v", d)
 	}
 }
 
 // A crash shall not cost more than it must: a node that leads something already leaves a
 // lock to others only where somebody is there who leads less, and whoever just had the
 // lock is not.
-func TestCourtesyNeedsSomebodyWhoLeadsLess(t *testing.T) {
+func TestDeferralNeedsSomebodyWhoLeadsLess(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		leaders map[string]string // of x0, x1, x2; x2 becomes free
@@ -53,8 +53,8 @@ func TestCourtesyNeedsSomebodyWhoLeadsLess(t *testing.T) {
 		{"the other of two died", map[string]string{"x0": "a", "x1": "a", "x2": "b"}, []string{"b"}, 0, courtesyStep},
 		{"who is left leads as many", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, courtesyStep},
 		{"who is left leads more", map[string]string{"x0": "b", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, 0},
-		{"somebody is idle", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c", "d"}, leastCourtesy, mostCourtesy},
-		{"the same, and nobody led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, leastCourtesy, mostCourtesy},
+		{"somebody is idle", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c", "d"}, leastDeferral, mostDeferral},
+		{"the same, and nobody led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, leastDeferral, mostDeferral},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		for _, id := range append([]string{"a"}, c.others...) {
@@ -93,7 +93,7 @@ func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
 
 // Who was ordered to step down leaves locks to others for a while, but not to one that is
 // dead: a crash is not to wait for nobody.
-func TestWhoSteppedDownByOrderIsCourteousToTheLivingOnly(t *testing.T) {
+func TestWhoSteppedDownByOrderIsDeferringToTheLivingOnly(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		others  []string
@@ -101,8 +101,8 @@ func TestWhoSteppedDownByOrderIsCourteousToTheLivingOnly(t *testing.T) {
 		waiting time.Duration
 	}{
 		{"the other of two died", []string{"b"}, "b", 0},
-		{"it led it itself", []string{"b"}, "a", mostCourtesy},
-		{"one of two others died", []string{"b", "c"}, "b", mostCourtesy},
+		{"it led it itself", []string{"b"}, "a", mostDeferral},
+		{"one of two others died", []string{"b", "c"}, "b", mostDeferral},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 2)})
 		for _, id := range append([]string{"a"}, c.others...) {

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// longestCourtesy bounds what [Config]'s Courtesy says: the others may be dead.
-	longestCourtesy = 500 * time.Millisecond
+	// longestDeferral bounds what [Config]'s Deferral says: the others may be dead.
+	longestDeferral = 500 * time.Millisecond
 	// anotherVacancy is the age from which a vacancy is over, although this node has not
 	// seen who ended it: it would have asked for the lock meanwhile.
-	anotherVacancy = 3 * longestCourtesy / 2
+	anotherVacancy = 3 * longestDeferral / 2
 )
 
-// vacancy is that the lock is free for all: since when nothing but courtesy keeps this
+// vacancy is that the lock is free for all: since when nothing but deferral keeps this
 // node from asking for it. Hints that come meanwhile do not begin it anew.
 type vacancy struct {
 	free bool
@@ -35,13 +35,13 @@ func (v *vacancy) learn(a Answer, now heartbeat.Instant) {
 func (v *vacancy) lasts(now heartbeat.Instant) bool { return v.free && now.Sub(v.at) < anotherVacancy }
 
 // courtesyLeft is how long the lock is left to others yet if it is free. It is counted
-// from when the lock was found so, whatever came since, but by what Courtesy says now:
+// from when the lock was found so, whatever came since, but by what Deferral says now:
 // this node may have won another lock meanwhile.
 func (e *Elector) courtesyLeft() time.Duration {
-	if e.cfg.Courtesy == nil {
+	if e.cfg.Deferral == nil {
 		return 0
 	}
-	d := min(e.cfg.Courtesy(), longestCourtesy)
+	d := min(e.cfg.Deferral(), longestDeferral)
 	if d <= 0 {
 		return 0
 	}
