@@ -130,9 +130,7 @@ func (c *converting) each(ctx context.Context, source Source, stage Stage, lanes
 	defer panicked(&err, "converting what was read from", source)
 	next := c.dealer(lanes)
 	for p := range c.pages {
-		err := c.one(ctx, source, stage, p.page, lanes, next)
-		c.left(p)
-		if err != nil {
+		if err := c.one(ctx, source, stage, p, lanes, next); err != nil {
 			return err
 		}
 		if p.handed != nil {
@@ -144,9 +142,10 @@ func (c *converting) each(ctx context.Context, source Source, stage Stage, lanes
 
 // one converts a page and hands it over.
 func (c *converting) one(
-	ctx context.Context, source Source, stage Stage, page Page, lanes []chan work, next func(*work) int,
+	ctx context.Context, source Source, stage Stage, p taken, lanes []chan work, next func(*work) int,
 ) error {
-	w, err := c.convert(source, stage, page)
+	defer c.left(p) // after a panic, too: other shards wait for the place
+	w, err := c.convert(source, stage, p.page)
 	if err != nil {
 		return err
 	}

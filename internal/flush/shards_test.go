@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,5 +148,42 @@ func TestAShardThatPanicsFailsTheRun(t *testing.T) {
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "panicked: boom") {
 		t.Errorf("run ended with %v", err)
+	}
+}
+
+// brittle is a source whose name panics once, when its first page is converted.
+type brittle struct {
+	*flushtest.Script
+	armed atomic.Bool
+}
+
+func (b *brittle) Read(ctx context.Context, s flush.Stage, yield func(flush.Page) error) error {
+	b.armed.Store(true)
+	return b.Script.Read(ctx, s, yield)
+}
+
+func (b *brittle) Name() string {
+	if b.armed.Swap(false) {
+		panic("boom")
+	}
+	return b.Script.Name()
+}
+
+// A page whose conversion panics gives its place among the small ones back: other shards wait for it.
+func TestShardsWhoseConversionPanicsEnd(t *testing.T) {
+	for range 20 { // it goes by which shard is first
+		synctest.Test(t, func(t *testing.T) {
+			var sources []flush.Source
+			for i := range 8 {
+				page := user(fmt.Sprint(i), "Ann")
+				sources = append(sources, &brittle{Script: flushtest.NewScript(fmt.Sprint("shard ", i), page, page, page)})
+			}
+			cfg, _ := users(sources...)
+			cfg.Lanes = 4
+			_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+			if err == nil || !strings.Contains(err.Error(), "converting what was read from shard") {
+				t.Errorf("run ended with %v", err)
+			}
+		})
 	}
 }
