@@ -23,10 +23,11 @@ func (f *lockFlags) inspect(cmd *cobra.Command, e cmdline.Env) error {
 	}
 	if f.list {
 		held, err := lockcmd.List(cmd.Context(), c)
-		if err != nil {
+		if err != nil && len(held) == 0 {
 			return err
 		}
-		return f.out.Print(e.Stdout, held, func(w io.Writer) error { return printLocks(w, held, time.Now()) })
+		printed := f.out.Print(e.Stdout, held, func(w io.Writer) error { return printLocks(w, held, time.Now()) })
+		return errors.Join(printed, err)
 	}
 	broken, err := lockcmd.Break(cmd.Context(), c, f.breakUp, breaker(f.reason))
 	switch {

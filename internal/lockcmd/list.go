@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"baton/internal/config"
@@ -30,12 +30,9 @@ type State struct {
 	LeaseLeftMS int64 `json:"lease_left_ms"`
 }
 
-// lookers is how many locks are looked at at once.
-const lookers = 8
-
 // List lists the locks that `baton lock` has taken lately and somebody holds, in
-// the order of their names.
-func List(ctx context.Context, c config.Config) (_ []State, err error) {
+// the order of their names. Where some cannot be read it lists the others, with an error.
+func List(ctx context.Context, c config.Config) (held []State, err error) {
 	place, err := site.OpenPlace(c)
 	if err != nil {
 		return nil, err
@@ -45,44 +42,24 @@ func List(ctx context.Context, c config.Config) (_ []State, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	held, problems, queue := []State{}, []error(nil), make(chan string)
-	for range lookers {
-		wg.Go(func() {
-			for name := range queue {
-				state, ok, err := stateOf(ctx, place, name)
-				mu.Lock()
-				if ok {
-					held = append(held, state)
-				}
-				if err != nil {
-					problems = append(problems, err)
-				}
-				mu.Unlock()
-			}
-		})
+	pictures, unread, err := place.Pictures(ctx, slices.Collect(maps.Keys(names)))
+	held = []State{}
+	for name, p := range pictures {
+		if p.Owner != "" {
+			held = append(held, stateOf(name, p))
+		}
 	}
-	for name := range names {
-		queue <- name
-	}
-	close(queue)
-	wg.Wait()
 	slices.SortFunc(held, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
-	return held, errors.Join(problems...)
+	return held, errors.Join(err, unread)
 }
 
-// stateOf is a lock that is held; false if it is not.
-func stateOf(ctx context.Context, p *site.Place, name string) (State, bool, error) {
-	picture, err := p.Picture(ctx, name)
-	if err != nil || picture.Owner == "" {
-		return State{}, false, err
-	}
-	s := State{Name: name, Owner: picture.Owner, LeaseLeftMS: picture.Left.Milliseconds(), Foreign: picture.Leader == ""}
+// stateOf is a lock that is held.
+func stateOf(name string, p redislock.Picture) State {
+	s := State{Name: name, Owner: p.Owner, LeaseLeftMS: p.Left.Milliseconds(), Foreign: p.Leader == ""}
 	if !s.Foreign {
-		s.NodeID, s.Epoch, s.Since = picture.Leader, picture.Epoch, picture.Since
+		s.NodeID, s.Epoch, s.Since = p.Leader, p.Epoch, p.Since
 	}
-	return s, true, nil
+	return s
 }
 
 // Broken tells whom a lock was taken from.

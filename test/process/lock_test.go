@@ -457,6 +457,18 @@ func TestLocksAreListedAndBroken(t *testing.T) {
 		t.Errorf("the list: %s", json)
 	}
 
+	// A key of another type hides no other lock.
+	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", 2, "queue"}} {
+		if _, err := l.conn.Do(command[0].(string), command[1:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list = l.lock("--list").wait()
+	if !strings.Contains(list.stdout, "db1") || !strings.Contains(list.stdout, "db2") || strings.Count(list.stderr, "\n") != 1 ||
+		!strings.Contains(list.stderr, `"queue"`) {
+		t.Errorf("with a key of another type: the list:\n%s%s", list.stdout, list.stderr)
+	}
+
 	epoch, err := redis.Int64(l.conn.Do("HGET", "{a}:term", "epoch"))
 	if err != nil {
 		t.Fatal(err)

@@ -90,40 +90,17 @@ func (p *Place) Note(ctx context.Context, key string) {
 	wg.Wait()
 }
 
-// Noted is the list of names that are, or were lately, held. Of several stores each
-// knows enough.
-func (p *Place) Noted(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
-	defer cancel()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	var problems []error
-	names := map[string]bool{}
-	for _, s := range p.venue.Stores {
-		wg.Go(func() {
-			some, err := redislock.NotedLocks(ctx, s)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				problems = append(problems, err)
-			}
-			for _, name := range some {
-				names[name] = true
-			}
-		})
-	}
-	wg.Wait()
-	if len(problems) == len(p.venue.Stores) {
-		return nil, errors.Join(problems...)
-	}
-	return names, nil
-}
+// Noted is the list of names that are, or were lately, held.
+func (p *Place) Noted(ctx context.Context) (map[string]bool, error) { return p.venue.Noted(ctx) }
 
 // Picture is a lock as it is now.
 func (p *Place) Picture(ctx context.Context, key string) (redislock.Picture, error) {
-	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
-	defer cancel()
-	return p.At(key).Election().Picture(ctx, 0)
+	return p.venue.picture(ctx, key)
+}
+
+// Pictures are locks as they are now: see Venue.Pictures.
+func (p *Place) Pictures(ctx context.Context, keys []string) (_ map[string]redislock.Picture, unread, err error) {
+	return p.venue.Pictures(ctx, keys)
 }
 
 // BreakUp takes a lock away, where it is held. It is done when a majority knows.

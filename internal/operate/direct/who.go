@@ -3,13 +3,12 @@ package direct
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
 	"baton/internal/diagnose"
 	"baton/internal/operate"
-	"baton/internal/redisconn"
-	"baton/internal/redislock"
 )
 
 // Held are the locks that a client holds, by their keys: those of the configuration, and those that
@@ -21,36 +20,20 @@ func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 			return nil, err
 		}
 		held := operate.HeldIn(snapshot)
-		known := l.Config.LockKeys()
-		var failed, unread []error
-		for _, store := range l.Venue.Stores { // of several each knows enough
-			noted, err := redislock.NotedLocks(ctx, store)
-			if err != nil {
-				failed = append(failed, err)
-				continue
-			}
-			for _, key := range noted {
-				if slices.Contains(known, key) {
-					continue
-				}
-				known = append(known, key)
-				p, err := picture(ctx, l.Venue.At(key).Election())
-				switch {
-				case err != nil && (ctx.Err() != nil || redisconn.Unavailable(err) != ""):
-					return held, err
-				case err != nil: // of one lock, such as a key of another type: the others are told all the same
-					unread = append(unread, err)
-					continue
-				}
-				if leader := leaderOf(p); leader != nil {
-					held = append(held, diagnose.Lock{Key: key, Leader: leader})
-				}
+		noted, err := l.Venue.Noted(ctx)
+		if err != nil {
+			return held, err
+		}
+		for _, key := range l.Config.LockKeys() {
+			delete(noted, key)
+		}
+		pictures, unread, err := l.Venue.Pictures(ctx, slices.Collect(maps.Keys(noted)))
+		for key, p := range pictures {
+			if leader := leaderOf(p); leader != nil {
+				held = append(held, diagnose.Lock{Key: key, Leader: leader})
 			}
 		}
 		slices.SortFunc(held, func(a, b diagnose.Lock) int { return strings.Compare(a.Key, b.Key) })
-		if len(failed) < len(l.Venue.Stores) {
-			failed = nil
-		}
-		return held, errors.Join(append(failed, unread...)...)
+		return held, errors.Join(err, unread)
 	})
 }

@@ -1,0 +1,84 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+)
+
+// Noted is the list of names that are, or were lately, held by baton lock. Of several stores each
+// knows enough.
+func (v *Venue) Noted(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var problems []error
+	names := map[string]bool{}
+	for _, s := range v.Stores {
+		wg.Go(func() {
+			some, err := redislock.NotedLocks(ctx, s)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				problems = append(problems, err)
+			}
+			for _, name := range some {
+				names[name] = true
+			}
+		})
+	}
+	wg.Wait()
+	if len(problems) == len(v.Stores) {
+		return nil, errors.Join(problems...)
+	}
+	return names, nil
+}
+
+func (v *Venue) picture(ctx context.Context, key string) (redislock.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
+	defer cancel()
+	return v.At(key).Election().Picture(ctx, 0)
+}
+
+// picturesAtOnce is how many elections are read at a time.
+const picturesAtOnce = 8
+
+// Pictures reads many elections, without their events. unread tells of those that cannot be read,
+// such as a key of another type. A Redis that does not answer ends it at once: err.
+func (v *Venue) Pictures(ctx context.Context, keys []string) (pictures map[string]redislock.Picture, unread, err error) {
+	var mu sync.Mutex
+	pictures = map[string]redislock.Picture{}
+	problems := map[string]error{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(picturesAtOnce)
+	for _, key := range keys {
+		group.Go(func() error {
+			p, err := v.picture(ctx, key)
+			if err != nil && (ctx.Err() != nil || redisconn.Unavailable(err) != "") {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				problems[key] = err
+			} else {
+				pictures[key] = p
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	var inOrder []error
+	for _, key := range slices.Sorted(maps.Keys(problems)) {
+		inOrder = append(inOrder, problems[key])
+	}
+	return pictures, errors.Join(inOrder...), err
+}
