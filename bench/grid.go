@@ -31,6 +31,9 @@ func gridSources() []string {
 	return []string{"hashes", "scan", "list", "stream", "counters"}
 }
 
+// gridSizes are how many rows are in the table.
+func gridSizes() []int { return []int{0, 10_000, 100_000, usualSize, 1_000_000, 2_000_000, 5_000_000} }
+
 func gridEngines() []engine { return []engine{gridPostgres(), maria(), sqlite()} }
 
 // allCells is the whole grid.
@@ -42,7 +45,7 @@ func allCells() []cell {
 			vacuums = []string{"on", "off"}
 		}
 		for _, source := range gridSources() {
-			for _, table := range []int{0, 10_000, 100_000, usualSize, 1_000_000, 2_000_000, 5_000_000} {
+			for _, table := range gridSizes() {
 				for _, order := range []string{randomOrder, keyOrder} {
 					for _, vacuum := range vacuums {
 						all = append(all, cell{source, e.driver, table, order, vacuum})

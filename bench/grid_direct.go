@@ -69,23 +69,25 @@ func (g *gridRun) line(c cell, programs []program, results map[string][]result) 
 	ratio := rig.Ratio(ours, best, result.perSecond)
 	databaseCPU := func(r result) float64 { return r.DatabaseCPU }
 	direct, own, database := per100k(best, databaseCPU), per100k(ours, func(r result) float64 { return r.CPU }), per100k(ours, databaseCPU)
-	times := "–"
+	times, multiple := "–", 0.0
 	missed := ratio < leastOfDirect
 	if direct > 0 { // else the database has no process of its own
-		times = fmt.Sprintf("%.2f", database/direct)
-		missed = missed || database/direct > mostCPU
+		multiple = database / direct
+		times = fmt.Sprintf("%.2f", multiple)
+		missed = missed || multiple > mostCPU
 	}
+	g.outcomes = append(g.outcomes, outcome{c, ratio, multiple})
 	table := "none"
 	if c.table > 0 {
 		table = fmt.Sprint(c.table)
 	}
 	mark := ""
 	if missed {
-		mark = " **MISSED**"
+		mark = "**MISSED**"
 		g.missed = append(g.missed, c.String())
 	}
-	g.Printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %.2f | %.2f | %.2f%s | %s |", c.source, c.engine().title, table, c.order,
-		cmp.Or(c.vacuum, "–"), name, rig.Thousands(rate(best)), direct, rig.Thousands(rate(ours)), own, database, ratio, mark, times)
+	g.Printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %.2f | %.2f | %.2f | %s | %s |", c.source, c.engine().title, table, c.order,
+		cmp.Or(c.vacuum, "–"), name, rig.Thousands(rate(best)), direct, rig.Thousands(rate(ours)), own, database, ratio, times, mark)
 }
 
 // per100k is what 100,000 rows take, over all rounds: one is too short for the clock ticks in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -21,31 +22,37 @@ const (
 	mostCPU       = 1.15 // of the database
 )
 
+// gridTarget names the part of the document that the grid is written into.
+const gridTarget = "make bench, grid"
+
 // measureGrid measures the cells that are selected.
-func measureGrid(ctx context.Context, o options, r *report) (err error) {
+func measureGrid(ctx context.Context, o options, out io.Writer) (verdict, err error) {
 	cells := selected(o)
 	if !o.wants(gridPart, true) || len(cells) == 0 {
-		return nil
+		return nil, nil
 	}
-	r.Printf("\n### `baton run` and direct writers, over tables of all sizes\n")
-	r.Printf("CPU in seconds for 100,000 rows.\n")
+	r := newReport(out, o)
+	r.Printf("\nCPU in seconds for 100,000 rows.\n")
 	r.Printf("| source | database | rows there | order | autovacuum | direct | rows/s | database's CPU | baton: rows/s | own CPU | " +
-		"database's CPU | rows/s ÷ | database's CPU × |")
-	r.Printf("|---|---|--:|---|---|---|--:|--:|--:|--:|--:|--:|--:|")
+		"database's CPU | rows/s ÷ | database's CPU × | |")
+	r.Printf("|---|---|--:|---|---|---|--:|--:|--:|--:|--:|--:|--:|---|")
 	g := &gridRun{options: o, report: r}
 	defer func() { err = errors.Join(err, g.close(), os.RemoveAll(g.dir)) }()
 	if err := g.build(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	for _, c := range cells {
 		if err := g.measure(ctx, c); err != nil {
-			return fmt.Errorf("%v: %w", c, err)
+			return nil, fmt.Errorf("%v: %w", c, err)
 		}
 	}
 	r.Printf("")
 	r.Want(len(g.missed) == 0, "%d of %d cells reach %.2f of the best direct writer with at most %.2f × the database's CPU; not: %s",
 		len(cells)-len(g.missed), len(cells), leastOfDirect, mostCPU, strings.Join(g.missed, ", "))
-	return nil
+	if o.write == "" {
+		return r.Verdict(), nil
+	}
+	return r.Verdict(), r.WriteWithChart(o.write, gridTarget, gridChart, drawGrid(g.outcomes))
 }
 
 // gridRun is what one cell leaves to the next.
@@ -60,6 +67,8 @@ type gridRun struct {
 	size    int
 	turns   int
 	missed  []string
+	// outcomes are those of the cells, in the order in which they were measured.
+	outcomes []outcome
 }
 
 func (g *gridRun) close() error {

@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
 
 // The selection has every two values of two factors together that the whole grid has.
 func TestPairwiseCoversAllPairs(t *testing.T) {
@@ -28,4 +34,27 @@ func TestPairwiseCoversAllPairs(t *testing.T) {
 		t.Errorf("%d cells take too long", len(few))
 	}
 	t.Logf("%d cells of %d", len(few), len(allCells()))
+}
+
+func TestTheGridIsDrawn(t *testing.T) {
+	var all []outcome
+	for _, c := range pairwise(allCells()) {
+		all = append(all, outcome{c, 0.9, 1.1})
+	}
+	svg := drawGrid(all)
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Two panels of each database, a dot for each cell in each, and five in the legend.
+	if got, want := strings.Count(svg, "<circle"), 2*len(all)+5; got != want {
+		t.Errorf("%d dots, want %d", got, want)
+	}
+	if got := strings.Count(svg, "<polyline"); got != 6 {
+		t.Errorf("%d lines", got)
+	}
 }

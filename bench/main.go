@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,9 +87,24 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := newReport(out, o)
-	err = errors.Join(measureGrid(ctx, o, r), measureRefused(ctx, o, r), measureSpeed(ctx, o, r), measureLatency(ctx, o, r), measureDaemon(ctx, o, r))
+	missed, err := measureGrid(ctx, o, out)
 	if err != nil {
+		return err
+	}
+	missedRefused, err := measureRefused(ctx, o, out)
+	if err != nil {
+		return err
+	}
+	return errors.Join(missed, missedRefused, measureOthers(ctx, o, out))
+}
+
+// measureOthers measures what is neither the grid nor refused rows.
+func measureOthers(ctx context.Context, o options, out io.Writer) error {
+	if !slices.ContainsFunc(partNames(), func(name string) bool { return name != gridPart && name != refusedPart && o.wants(name, true) }) {
+		return nil
+	}
+	r := newReport(out, o)
+	if err := errors.Join(measureSpeed(ctx, o, r), measureLatency(ctx, o, r), measureDaemon(ctx, o, r)); err != nil {
 		return err
 	}
 	if o.write != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,9 @@ import (
 
 // refusedPart measures how much rows that the database refuses slow a flush down.
 const refusedPart = "refused"
+
+// refusedTarget names the part of the document that this is written into.
+const refusedTarget = "make bench, refused"
 
 // leastOfClean is what is required with one row of a hundred refused.
 const leastOfClean = 0.5
@@ -81,13 +85,13 @@ func refusalTables(e engine) []string {
 }
 
 // measureRefused compares flushes of which rows are refused with clean ones.
-func measureRefused(ctx context.Context, o options, r *report) error {
+func measureRefused(ctx context.Context, o options, out io.Writer) (verdict, err error) {
 	if !o.wants(refusedPart, true) {
-		return nil
+		return nil, nil
 	}
-	r.Printf("\n### Rows that the database refuses\n")
-	r.Printf("A flush with refused rows beside one without, into an empty table: rows a second, the CPU of both processes for 100,000 rows, and " +
-		"the ratio of each to the clean one.")
+	r := newReport(out, o)
+	r.Printf("\nA flush with refused rows beside one without, into an empty table: rows a second, the CPU of both processes for 100,000 rows, and " +
+		"the ratio of each to the clean one.\n")
 	r.Printf("| database | way | reason | one row in | clean: rows/s | CPU s | refused: rows/s | CPU s | rows/s ÷ | CPU ÷ |")
 	r.Printf("|---|---|---|--:|--:|--:|--:|--:|--:|--:|")
 	var missed []string
@@ -115,12 +119,15 @@ func measureRefused(ctx context.Context, o options, r *report) error {
 			return nil
 		}()
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
 	r.Printf("")
 	r.Want(len(missed) == 0, "with one row of a hundred refused at least %.2f of the clean speed; not: %s", leastOfClean, strings.Join(missed, ", "))
-	return nil
+	if o.write == "" {
+		return r.Verdict(), nil
+	}
+	return r.Verdict(), r.WriteInto(o.write, refusedTarget)
 }
 
 // refusals measures one kind.

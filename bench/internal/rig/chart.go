@@ -122,10 +122,13 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-se
 .name { font-size: 13px; } .own { font-weight: 700; } .head { font-size: 13px; font-weight: 600; }
 .unit, .value { font-size: 11px; fill: #57606a; }
 .bar.t0 { fill: #0969da; } .bar.t1 { fill: #8250df; } .bar.t2 { fill: #bf8700; }
+.bar.t3 { fill: #1a7f37; } .bar.t4 { fill: #cf222e; } .curve { fill: none; stroke: #57606a; stroke-width: 1.5; }
+.limit { stroke-dasharray: 4 3; }
 .axis { stroke: #8c959f; } .band { fill: #0969da; fill-opacity: .09; }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; } .unit, .value { fill: #9da7b3; }
   .bar.t0 { fill: #58a6ff; } .bar.t1 { fill: #bc8cff; } .bar.t2 { fill: #e3b341; }
+  .bar.t3 { fill: #56d364; } .bar.t4 { fill: #ff7b72; } .curve { stroke: #9da7b3; }
   .axis { stroke: #6e7681; } .band { fill: #58a6ff; fill-opacity: .13; }
 }
 </style>

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"slices"
+
+	"baton/bench/internal/rig"
+)
+
+// gridChart is the file beside the document in which the grid is drawn.
+const gridChart = "grid.svg"
+
+// outcome is what came of a cell: beside the best direct writer rows a second, and the database's
+// CPU; 0 if it has no process of its own.
+type outcome struct {
+	cell
+	speed, databaseCPU float64
+}
+
+// drawGrid draws how fast a flush is, and what it costs the database, over the size of the table.
+func drawGrid(outcomes []outcome) string {
+	c := rig.Curves{
+		Label:  "baton run beside the best direct writer, over the number of rows in the table",
+		Places: []string{"0", "10 k", "100 k", "500 k", "1 M", "2 M", "5 M"}, Series: gridSources(),
+		Note: "Along the axis: rows that are there. Line: median. Dashed: what is required.",
+	}
+	sizes := gridSizes()
+	panel := func(title, unit string, limit float64, e engine, value func(outcome) float64) {
+		p := rig.Panel{Title: title, Unit: unit, Limit: limit}
+		for _, o := range outcomes {
+			if v := value(o); o.driver == e.driver && v > 0 {
+				p.Points = append(p.Points, rig.Point{Place: slices.Index(sizes, o.table), Series: slices.Index(c.Series, o.source), Value: v})
+			}
+		}
+		if len(p.Points) > 0 {
+			c.Panels = append(c.Panels, p)
+		}
+	}
+	for _, e := range gridEngines() {
+		panel(e.title, "rows a second ÷ direct, more is better", leastOfDirect, e, func(o outcome) float64 { return o.speed })
+	}
+	for _, e := range gridEngines() {
+		panel(e.title, "database's CPU × direct, less is better", mostCPU, e, func(o outcome) float64 { return o.databaseCPU })
+	}
+	return c.SVG()
+}
