@@ -182,15 +182,21 @@ func (s *Session) Exec(ctx context.Context, text string, args []any) (touched in
 		if statement, err = s.Prepare(ctx, text); err == nil {
 			result, err = statement.ExecContext(ctx, args...)
 		}
-		if err != nil && s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
-			_ = statement.Close() // at worst it lives as long as the connection
-			delete(s.statements, text)
-		}
+		err = s.Checked(text, err)
 	}
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+// Checked is the error of a prepared statement, which is forgotten if it is unusable after it.
+func (s *Session) Checked(text string, err error) error {
+	if statement, ok := s.statements[text]; ok && err != nil && s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
+		_ = statement.Close() // at worst it lives as long as the connection
+		delete(s.statements, text)
+	}
+	return err
 }
 
 // Prepare prepares a statement once for this connection.
