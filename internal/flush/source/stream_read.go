@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"baton/internal/flush"
@@ -69,6 +70,9 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 			if last, err = place.ParseID(entries.waits[n-1].Key); err != nil {
 				return nil, false, err
 			}
+		}
+		if len(page)+n > cap(page) { // by a few steps, and no further than a page goes
+			page = slices.Grow(page, max(n, min(3*len(page), s.pageRows-len(page))))
 		}
 		page = append(page, entries.waits[:n]...)
 		if entries.waits = entries.waits[n:]; len(entries.waits) == 0 {
@@ -203,6 +207,7 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.
 	texts := textReader{texts: a.Take(), sizes: a.Sizes}
 	n := len(d.inputs)
 	raws := make([]row.Raw, d.found*n)
+	records = slices.Grow(records, d.found)
 	var last string
 	reply := redisconn.Paced{Records: d.found, Bytes: len(a.All)}
 	for i := range d.found {
