@@ -11,8 +11,8 @@ const (
 	// firstPages of each lane are used while the ids of the others are collected and sorted.
 	firstPages = 2
 	// growth is how many times as many ids as the ones before the next ones are: to collect them
-	// takes less time than to read the rows of those and write them.
-	growth = 4
+	// takes less time than to read the rows of those and to write them, also where Redis serves that first.
+	growth = 2
 )
 
 // collector returns the next ids of a pass, sorted: as many as fit, or some more than most. more is false with the
