@@ -123,7 +123,7 @@ func measureRefused(ctx context.Context, o options, out io.Writer) (verdict, err
 		}
 	}
 	r.Printf("")
-	r.Want(len(missed) == 0, "with one row of a hundred refused at least %.2f of the clean speed; not: %s", leastOfClean, strings.Join(missed, ", "))
+	r.Want(len(missed) == 0, "with one row of a hundred refused at least %.2f of the clean speed%s", leastOfClean, butNot(missed))
 	if o.write == "" {
 		return r.Verdict(), nil
 	}
