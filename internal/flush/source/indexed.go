@@ -21,6 +21,9 @@ const (
 	removeEvery = 5 * time.Second
 	// passedCost is what an id that was flushed takes beside its text, in bytes.
 	passedCost = 24
+	// mostText is how much text of such ids waits at most: that of one long id keeps others in
+	// memory, too.
+	mostText = 4 << 20
 )
 
 // IndexedOptions describe a job whose rows an index says have changed.
@@ -158,12 +161,13 @@ func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error 
 		s.passed = append(s.passed, r.Key)
 		s.held += passedCost + len(r.Key)
 	}
-	if s.letsWait(st) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
+	if s.letsWait(st) && s.held < s.budget/4 && s.held < mostText+passedCost*len(s.passed) && time.Since(s.removed) < s.every {
 		return nil
 	}
 	if err := s.Remove(ctx, st, s.passed); err != nil {
 		return err
 	}
+	clear(s.passed) // long ones must not stay in memory
 	s.passed, s.held, s.removed = s.passed[:0], 0, time.Now()
 	return nil
 }

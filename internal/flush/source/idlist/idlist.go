@@ -37,19 +37,18 @@ func (p *List) bytes() int { return len(p.text) + Cost*len(p.places) }
 // Full says whether another id would be too much. Places reach 4 GiB of text; Redis
 // itself has no id longer than 512 MiB.
 func (p *List) Full(budget int) bool {
-	return p.bytes() >= min(budget, 1<<30) || len(p.text) >= longText
+	return p.bytes() >= min(budget, 1<<30) || len(p.text) >= 2*longText || p.long() && len(p.text) >= longText
 }
 
-// longText is full, too: long ids are held a few times on their way, and their order saves less.
-// Ids of longID bytes on average are long: their list gets room for all that it may have at once,
-// and they are read where they are.
-const longText, longID = 8 << 20, 1 << 10
+// longText is how much text of long ids fills a list: they are held a few times on their way, and
+// their order saves less. Of shorter ones it is twice as much. Ids of longID bytes on average are
+// long: their list takes room for all that it may have at once, and they are read where they are.
+const longText, longID = 4 << 20, 1 << 10
 
-// Long reports whether the ids are held once only, where the list has them, and are so long that
-// others should not be collected meanwhile.
+// Long reports whether the ids are so long that others should not be collected before these are used.
 func (p *List) Long() bool { return p.long() && len(p.text) >= longText/2 }
 
-func (p *List) long() bool { return len(p.text) >= longID*len(p.places) }
+func (p *List) long() bool { return len(p.text) >= longID*max(1, len(p.places)) }
 
 // Len is how many ids there are.
 func (p *List) Len() int { return len(p.places) }
@@ -58,7 +57,8 @@ func (p *List) Len() int { return len(p.places) }
 func (p *List) Add(id []byte) {
 	p.places = append(p.places, row.Ranked{At: uint32(len(p.text)), Size: uint32(len(id))})
 	if len(id) >= 64*longID && cap(p.text)-len(p.text) < len(id) {
-		p.text = slices.Grow(p.text, max(len(id), longText)) // not by doubling: each step would leave one behind
+		// Not by doubling: each step would leave one behind. A reply may have some more than fill it.
+		p.text = append(make([]byte, 0, max(longText, len(p.text)+2*len(id))), p.text...)
 	}
 	p.text = append(p.text, id...)
 }

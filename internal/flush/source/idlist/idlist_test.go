@@ -143,13 +143,13 @@ func TestLongIDsAreInMemoryOnce(t *testing.T) {
 					n++
 				}
 			}
-			if n != 8 || !pile.Long() {
+			if n != 4 || !pile.Long() {
 				b.Errorf("%d ids, long: %v", n, pile.Long())
 			}
 		}
 	}).AllocedBytesPerOp()
-	if allocated > 17<<20 { // the race detector takes twice the memory
-		t.Errorf("%d bytes for 8 MiB of ids", allocated)
+	if allocated > 5<<20 {
+		t.Errorf("%d bytes for 4 MiB of ids", allocated)
 	}
 	short := &List{}
 	for i := range 1000 {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -171,41 +170,6 @@ func (k Key) DiscardWith(ctx context.Context, s flush.Stage, left int) error {
 		return k.Stale(s)
 	}
 	return nil
-}
-
-// chunk and chunkBytes are the most ids and bytes per script: Redis serves no other client
-// meanwhile. ZADD has two arguments for each.
-const chunk, chunkBytes = 1000, 1 << 20
-
-// Remove removes ids from the stage st.
-func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {
-	pace := redisconn.NewPace(chunk, chunkBytes).From(chunk / 4)
-	for len(ids) > 0 {
-		some := ids[:fitting(ids, pace.Depth())]
-		ids = ids[len(some):]
-		args := redis.Args{k.StageKey(), k.MetaKey(), st.ID}.AddFlat(some)
-		began := time.Now()
-		ours, err := redis.Bool(k.Script(ctx, "remove flushed ids from the stage of", removeScript, args...))
-		if err != nil {
-			return err
-		}
-		pace.Learn(redisconn.Paced{Took: time.Since(began)})
-		if !ours {
-			return k.Stale(st)
-		}
-	}
-	return nil
-}
-
-// fitting is the number of ids for one script, at most most of them.
-func fitting(ids []string, most int) int {
-	bytes := 0
-	for i, id := range ids[:min(most, len(ids))] {
-		if bytes += len(id); bytes > chunkBytes && i > 0 {
-			return i
-		}
-	}
-	return min(most, len(ids))
 }
 
 // MarkChanged adds ids to the live index, or if the type of that is unknown, stages them under
