@@ -16,7 +16,8 @@ import (
 func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
 	fresh := statustest.Sample(time.Now())
 	fresh.Leader.LeaseLeftMS = 8000
-	fresh.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 20_000}}, {Key: "mail", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 1000}}}
+	fresh.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 20_000}},
+		{Key: "mail", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 1000}}}
 	fresh.Jobs[0].Running = &diagnose.Run{ID: "r1", NodeID: "db1", Started: fresh.Now}
 	type leader struct {
 		Leader  *diagnose.Leader
@@ -42,12 +43,14 @@ func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
 		}
 		away = true
 		time.Sleep(3 * time.Second)
-		if s, l := ask(); s.Leader == nil || s.LastLeader != nil || l.Leader == nil || s.Locks[0].Leader == nil || s.Locks[1].Leader != nil || s.Jobs[0].Running == nil {
+		if s, l := ask(); s.Leader == nil || s.LastLeader != nil || l.Leader == nil || s.Locks[0].Leader == nil ||
+			s.Locks[1].Leader != nil || s.Jobs[0].Running == nil {
 			t.Errorf("its lease goes on: %+v, %+v", s, l)
 		}
 		time.Sleep(12 * time.Second)
 		s, l := ask()
-		if s.Leader != nil || s.LastLeader == nil || s.LastLeader.NodeID != "db1" || l.Leader != nil || s.Locks[0].Leader == nil || s.Jobs[0].Running != nil {
+		if s.Leader != nil || s.LastLeader == nil || s.LastLeader.NodeID != "db1" || l.Leader != nil ||
+			s.Locks[0].Leader == nil || s.Jobs[0].Running != nil {
 			t.Errorf("its lease has ended: %+v, %+v", s, l)
 		}
 		const want = "it is not known who leads: db1 led when last seen, and its lease has run out since"

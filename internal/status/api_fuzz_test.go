@@ -83,7 +83,8 @@ type route struct{ method, path string }
 func described(t testing.TB) (routes []route) {
 	t.Helper()
 	var doc struct{ Paths map[string]map[string]any }
-	if err := json.Unmarshal(statustest.Get(New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby}), "/api/v1/openapi.json").Body.Bytes(), &doc); err != nil {
+	if err := json.Unmarshal(statustest.Get(New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby}),
+		"/api/v1/openapi.json").Body.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
@@ -103,8 +104,9 @@ func tried(t testing.TB, g *given) *Server {
 		t.Fatal(err)
 	}
 	return New(Config{
-		Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Node: counter{}, TokenFile: file, Metrics: metrics.New("v", nil),
-		Do: g.do,
+		Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Node: counter{}, TokenFile: file,
+		Metrics: metrics.New("v", nil),
+		Do:      g.do,
 	})
 }
 
@@ -117,7 +119,8 @@ func try(t testing.TB, s *Server, g *given, local net.Addr, method, target, head
 	if u.Path == "/api/v1/stream" || strings.HasSuffix(u.Path, "/live") || strings.HasSuffix(u.Path, "/stream") {
 		return // it goes on
 	}
-	r, err := http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, local), method, "http://localhost:9747/", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, local), method,
+		"http://localhost:9747/", strings.NewReader(body))
 	if err != nil {
 		return
 	}
@@ -188,12 +191,21 @@ func TestNothingThatIsSentBreaksTheAPI(t *testing.T) {
 	for _, e := range described(t) {
 		paths = append(paths, e.path)
 	}
-	names := []string{"report", "a%2Fb", "..", "%2e%2e", "%00", "%ff", "ü", "a b", "none", "panic", "now", strings.Repeat("x", 3000), "%3Cscript%3E", ""}
-	queries := []string{"", "", "", "", "", "", "", "", "", "", "", "", "", "?n=5", "?n=0", "?n=99999999999999999999", "?from=2026-01-01T00:00:00Z", "?before=1-1", "?before=+", "?since=x", "?n=1&n=2", "?%zz", "?text=a&within=1h", "?whole=true", "/", "#x"}
-	headers := []string{"", "Authorization", "Authorization", "Authorization", "Authorization", "Authorization", "Cookie", "Origin", "Sec-Fetch-Site", "Content-Type", "Content-Encoding", "Transfer-Encoding", "X-Forwarded-For", "Range", "If-None-Match", "X-Http-Method-Override", "Connection", "Accept"}
-	values := []string{"Bearer " + secretToken, "Bearer " + secretToken, "Bearer " + secretToken, "Bearer " + secretToken, "Bearer x", "Bearer", "", "baton-9747=" + strings.Repeat("0", 64), "http://evil.example", "null", "cross-site", "text/plain", "gzip", "chunked", "POST", "bytes=0-", "*"}
-	bodies := []string{"", "", "", "", "{}", "{}", "{}", "{", "null", "[]", `"x"`, "1", `{"by":"alice","reason":"x"}`, `{"wait":"1s"}`, `{"wait":"0s","to":"db1"}`, `{"until":"2099-01-01T00:00:00Z"}`, `{"for":"1h"}`,
-		`{"letters":[{"id":"a","job":"b","database":"c"}]}`, `{"letters":null}`, `{"set":{"a":null}}`, `{"force":true}`, `{"unknown":1}`, strings.Repeat("[", 20000), strings.Repeat(" ", maxBody+1), "\xff\xfe", `{"by":"\ud800"}`}
+	names := []string{"report", "a%2Fb", "..", "%2e%2e", "%00", "%ff", "ü", "a b", "none", "panic", "now",
+		strings.Repeat("x", 3000), "%3Cscript%3E", ""}
+	queries := []string{"", "", "", "", "", "", "", "", "", "", "", "", "", "?n=5", "?n=0", "?n=99999999999999999999",
+		"?from=2026-01-01T00:00:00Z", "?before=1-1", "?before=+", "?since=x", "?n=1&n=2", "?%zz", "?text=a&within=1h",
+		"?whole=true", "/", "#x"}
+	headers := []string{"", "Authorization", "Authorization", "Authorization", "Authorization", "Authorization",
+		"Cookie", "Origin", "Sec-Fetch-Site", "Content-Type", "Content-Encoding", "Transfer-Encoding",
+		"X-Forwarded-For", "Range", "If-None-Match", "X-Http-Method-Override", "Connection", "Accept"}
+	values := []string{"Bearer " + secretToken, "Bearer " + secretToken, "Bearer " + secretToken, "Bearer " +
+		secretToken, "Bearer x", "Bearer", "", "baton-9747=" + strings.Repeat("0", 64), "http://evil.example", "null",
+		"cross-site", "text/plain", "gzip", "chunked", "POST", "bytes=0-", "*"}
+	bodies := []string{"", "", "", "", "{}", "{}", "{}", "{", "null", "[]", `"x"`, "1", `{"by":"alice","reason":"x"}`,
+		`{"wait":"1s"}`, `{"wait":"0s","to":"db1"}`, `{"until":"2099-01-01T00:00:00Z"}`, `{"for":"1h"}`,
+		`{"letters":[{"id":"a","job":"b","database":"c"}]}`, `{"letters":null}`, `{"set":{"a":null}}`, `{"force":true}`,
+		`{"unknown":1}`, strings.Repeat("[", 20000), strings.Repeat(" ", maxBody+1), "\xff\xfe", `{"by":"\ud800"}`}
 	for i := range 6000 {
 		path := paths[random.IntN(len(paths))]
 		for _, part := range []string{"{job}", "{run}", "{node}", "{id}"} {
@@ -203,7 +215,8 @@ func TestNothingThatIsSentBreaksTheAPI(t *testing.T) {
 		if i%400 == 0 {
 			s = tried(t, g) // one that remembers no wrong token
 		}
-		try(t, s, g, local, one("GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get", "X"), path+one(queries...), one(headers...), one(values...), one(bodies...))
+		try(t, s, g, local, one("GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH",
+			"TRACE", "CONNECT", "get", "X"), path+one(queries...), one(headers...), one(values...), one(bodies...))
 	}
 	if g.count() < 10 {
 		t.Errorf("only %d orders were carried out: this test tries next to nothing", g.count())

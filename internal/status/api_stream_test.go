@@ -24,7 +24,8 @@ func changing() (state.Source, *atomic.Int64, *atomic.Int64) {
 	var epoch, asked atomic.Int64
 	return func(context.Context) (diagnose.Snapshot, error) {
 		asked.Add(1)
-		return diagnose.Snapshot{NodeID: "db1", Now: time.Now(), Leader: &diagnose.Leader{NodeID: "db1", Epoch: epoch.Load(), LeaseLeftMS: time.Now().UnixMilli() % 1000}}, nil
+		return diagnose.Snapshot{NodeID: "db1", Now: time.Now(), Leader: &diagnose.Leader{NodeID: "db1",
+			Epoch: epoch.Load(), LeaseLeftMS: time.Now().UnixMilli() % 1000}}, nil
 	}, &epoch, &asked
 }
 
@@ -242,7 +243,8 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 	ask(address)
 	before := runtime.NumGoroutine()
 	var conns []net.Conn
-	for _, how := range []string{"headers that never end", "a body that drips", "a stream that nobody reads", "answers that nobody reads", "half closed"} {
+	for _, how := range []string{"headers that never end", "a body that drips", "a stream that nobody reads",
+		"answers that nobody reads", "half closed"} {
 		for range 12 {
 			conns = append(conns, slow(t, address, how))
 		}

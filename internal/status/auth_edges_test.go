@@ -107,7 +107,8 @@ func TestAQueueOfGuessersHasAnEnd(t *testing.T) {
 func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 	core, logs := recorder.New(zapcore.ErrorLevel)
 	file := tokenFile(t, secretToken)
-	s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: file, Logger: zap.New(core)})
+	s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: file,
+		Logger: zap.New(core)})
 	h := door(s)
 	cookies, csrf := enterDoor(t, h)
 	if err := os.Rename(file, file+".away"); err != nil {
@@ -149,7 +150,8 @@ func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 	if err := os.Rename(file+".new", file); err != nil {
 		t.Fatal(err)
 	}
-	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 401 || send(s, "/api/v1/resume", "", bearer(other)...).Code != 200 {
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 401 || send(s,
+		"/api/v1/resume", "", bearer(other)...).Code != 200 {
 		t.Errorf("the token was replaced, and a session of the old one gives orders: %d", rec.Code)
 	}
 	// The same token in a file that was only touched ends no session.
@@ -182,7 +184,8 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 		r    *http.Request
 		says string
 	}{
-		"no token":       {door(without), from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/test/in", form()), loopbackAddr), "http.token_file"},
+		"no token": {door(without), from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/test/in",
+			form()), loopbackAddr), "http.token_file"},
 		"over a network": {h, from(httptest.NewRequest(http.MethodPost, "http://10.0.0.7:9747/test/in", form()), networkAddr), "https"},
 	} {
 		if rec := in(c.h, c.r); rec.Code != 403 || len(rec.Result().Cookies()) > 0 || !strings.Contains(rec.Body.String(), c.says) {
@@ -194,8 +197,10 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 		r    *http.Request
 		want bool
 	}{
-		"loopback": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), true}, "network": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), networkAddr), false},
-		"socket": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), socketAddr), false}, "no token": {without, from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), false},
+		"loopback": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), true}, "network": {with,
+			from(httptest.NewRequest(http.MethodGet, "/", nil), networkAddr), false},
+		"socket": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), socketAddr), false}, "no token": {without,
+			from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), false},
 	} {
 		if got := c.s.auth.Enabled(c.r); got != c.want {
 			t.Errorf("%s: one can sign in: %t", name, got)
@@ -238,7 +243,8 @@ func TestSessionsThatAreOverMakeRoomForOthers(t *testing.T) {
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &given{}
-		s := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Do: g.do, TokenFile: tokenFile(t, secretToken)})
+		s := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Do: g.do,
+			TokenFile: tokenFile(t, secretToken)})
 		h := door(s)
 		cookies, csrf := enterDoor(t, h)
 		ended := make(chan string, 3)
@@ -282,11 +288,13 @@ func TestWithoutATokenNobodyIsTurnedAwayForWhatTheyShow(t *testing.T) {
 
 func TestTheLogTellsFromWhereAnOrderCame(t *testing.T) {
 	core, logs := recorder.New(zapcore.InfoLevel)
-	s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
+	s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do,
+		TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
 	send(s, "/api/v1/resume", "", bearer(secretToken)...)
 	send(s, "/api/v1/resume", "", bearer("wrong")...)
 	all := logs.All()
-	if len(all) != 2 || all[0].ContextMap()["address"] != "192.0.2.1:1234" || all[1].ContextMap()["address"] != "192.0.2.1:1234" || all[1].Level != zapcore.WarnLevel {
+	if len(all) != 2 || all[0].ContextMap()["address"] != "192.0.2.1:1234" ||
+		all[1].ContextMap()["address"] != "192.0.2.1:1234" || all[1].Level != zapcore.WarnLevel {
 		t.Errorf("%+v", all)
 	}
 }
@@ -294,7 +302,8 @@ func TestTheLogTellsFromWhereAnOrderCame(t *testing.T) {
 func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := recorder.New(zapcore.InfoLevel)
-		s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
+		s := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: (&given{}).do,
+			TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
 		for range 100 {
 			for _, address := range []string{"192.0.2.1:1", "192.0.2.1:2", "[2001:db8:0:2::1]:1"} {
 				r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/api/v1/resume", nil), loopbackAddr)
@@ -321,12 +330,14 @@ func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
 func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
 	for name, said := range map[string][]string{
 		"reference/api.md": {
-			fmt.Sprintf("After %d wrong tokens", auth.FreeFailures), fmt.Sprintf("%d a second", time.Second/auth.TurnEvery), fmt.Sprintf("JSON of at most %d KiB", maxBody>>10),
+			fmt.Sprintf("After %d wrong tokens", auth.FreeFailures), fmt.Sprintf("%d a second",
+				time.Second/auth.TurnEvery), fmt.Sprintf("JSON of at most %d KiB", maxBody>>10),
 			fmt.Sprintf("stays so for %.0f hours at most", auth.SessionFor.Hours()), "and for one hour after",
 		},
 		"reference/configuration.md": {fmt.Sprintf("at least %d characters", operate.LeastToken)},
 		"security.md": {
-			fmt.Sprintf("%d connections at a time", web.MaxConnections), fmt.Sprintf("%d of them may wait for their clients", web.MaxIdle), fmt.Sprintf("%d of one address", web.MaxIdleOfOne),
+			fmt.Sprintf("%d connections at a time", web.MaxConnections),
+			fmt.Sprintf("%d of them may wait for their clients", web.MaxIdle), fmt.Sprintf("%d of one address", web.MaxIdleOfOne),
 			fmt.Sprintf("waited for %d ms", web.DefaultLimits().Connections.Grace.Milliseconds()),
 		},
 	} {

@@ -71,7 +71,8 @@ func tokenFile(t *testing.T, token string) string {
 func guarded(t *testing.T) (*Server, *given) {
 	t.Helper()
 	g := &given{}
-	return New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Do: g.do, TokenFile: tokenFile(t, secretToken)}), g
+	return New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Do: g.do,
+		TokenFile: tokenFile(t, secretToken)}), g
 }
 
 // from has a request come in on a connection to such an address.
@@ -143,7 +144,8 @@ func TestAnOrderTakesTheTokenWhereNobodyCanReadIt(t *testing.T) {
 	}
 	none := New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: standby, Do: g.do})
 	before := g.count()
-	if rec := send(none, "/api/v1/pause", "", bearer(secretToken)...); rec.Code != 403 || !strings.Contains(rec.Body.String(), "http.token_file") || g.count() != before {
+	if rec := send(none, "/api/v1/pause", "", bearer(secretToken)...); rec.Code != 403 ||
+		!strings.Contains(rec.Body.String(), "http.token_file") || g.count() != before {
 		t.Errorf("without a token file: %d %s", rec.Code, rec.Body)
 	}
 }
@@ -195,7 +197,8 @@ func TestABrowserThatHasSignedInOrdersFromItsOwnPageOnly(t *testing.T) {
 	s, _ := guarded(t)
 	h := door(s)
 	cookies, csrf := enterDoor(t, h)
-	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || c.Name != "baton-9747" || len(c.Value) < 26 {
+	if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure ||
+		c.Name != "baton-9747" || len(c.Value) < 26 {
 		t.Errorf("cookie %+v", c)
 	}
 	form := url.Values{"csrf": {csrf}}
@@ -229,7 +232,8 @@ func TestABrowserThatHasSignedInOrdersFromItsOwnPageOnly(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", c.name, rec.Code, rec.Body, c.code)
 		}
 	}
-	if rec := browse(h, "POST", "/test/in", url.Values{"token": {secretToken}}, nil, "Sec-Fetch-Site", "cross-site"); rec.Code != 403 || len(rec.Result().Cookies()) > 0 {
+	if rec := browse(h, "POST", "/test/in", url.Values{"token": {secretToken}}, nil, "Sec-Fetch-Site",
+		"cross-site"); rec.Code != 403 || len(rec.Result().Cookies()) > 0 {
 		t.Errorf("signed in from elsewhere: %d", rec.Code)
 	}
 	browse(h, "POST", "/test/out", form, cookies)
@@ -328,7 +332,7 @@ func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 
 func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 	for token, want := range map[string]string{
-		"short": "has 5 characters", strings.Repeat("x", 15): "takes 16 at least", "": "has 0 characters",
+		"short": "has 5 characters", strings.Repeat("x", 15): "fewer than 16", "": "has 0 characters",
 		"two\nlines-of-16-characters": "one line", "with blank 0123456789": "one line", "ü" + secretToken: "one line",
 		strings.Repeat("x", 1025): "more than 1024", secretToken: "", secretToken + "\r": "",
 	} {
@@ -491,16 +495,17 @@ func TestABodyThatIsNotAsWantedIsRefusedWithTheReason(t *testing.T) {
 		before := g.count()
 		rec := send(s, c.path, c.body, append(bearer(secretToken), c.headers...)...)
 		if rec.Code != c.code || !strings.Contains(rec.Body.String(), c.says) || (g.count() > before) != (c.code == 200) {
-			t.Errorf("%s %.60s: %d %s, want %d with %q; carried out: %t", c.path, c.body, rec.Code, rec.Body, c.code, c.says, g.count() > before)
+			t.Errorf("%s %.60s: %d %s, want %d with %q; carried out: %t", c.path, c.body, rec.Code, rec.Body, c.code,
+				c.says, g.count() > before)
 		}
 		var answer apiFailure
 		if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil || c.code != 200 && (answer.Error == "" || answer.Code == "") {
 			t.Errorf("%s: %v: %s", c.path, err, rec.Body)
 		}
 	}
-	// A name is told legibly, whatever is in it.
+	// A name is one line that can be read, whatever is in it.
 	send(s, "/api/v1/pause", `{"by": "a\u0000\nlice\u202e", "reason": " x\ty\u001b[2J "}`, bearer(secretToken)...)
-	if o := g.last(); o.Signature() != "by a lice via the API: x y[2J" {
+	if o := g.last(); o.Signature() != "by a lice via the API: x y [2J" {
 		t.Errorf("%q", o.Signature())
 	}
 }
@@ -575,13 +580,15 @@ func TestASessionIsGoodWhereNobodyCanReadItAlone(t *testing.T) {
 }
 
 func TestWhyASlotWasMissedIsShownToWhoMaySeeIt(t *testing.T) {
-	d := &statustest.Shelf{Entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Error: "ask redis: the secret words"}}}}
+	d := &statustest.Shelf{Entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger",
+		Error: "ask redis: the secret words"}}}}
 	for file, shown := range map[string]bool{"": true, tokenFile(t, secretToken): false} {
 		h := New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Node: d, TokenFile: file})
 		r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/jobs/users/history", nil), loopbackAddr)
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)
-		if rec.Code != 200 || !strings.Contains(rec.Body.String(), "ask redis") || strings.Contains(rec.Body.String(), "secret words") != shown {
+		if rec.Code != 200 || !strings.Contains(rec.Body.String(), "ask redis") || strings.Contains(rec.Body.String(),
+			"secret words") != shown {
 			t.Errorf("with the token file %q: %d %s", file, rec.Code, rec.Body)
 		}
 	}

@@ -18,12 +18,17 @@ func TestWhateverStandsInRedisThePageAndTheAPIAnswerAndStaySmall(t *testing.T) {
 	now := time.Now()
 	far := time.UnixMilli(math.MaxInt64)
 	d := &statustest.Shelf{
-		Measured: []operate.Sample{{At: far}, {At: now.Add(-time.Minute), Jobs: map[string]operate.Level{"page-views": {LagSeconds: math.NaN()}}}, {At: now, Jobs: map[string]operate.Level{"page-views": {LagSeconds: 9e18, Backlog: math.MaxInt64}}}},
-		Entries:  []operate.Entry{{ID: "1-0", At: far, Run: statustest.Absurd(now).Jobs[0].Running}, {ID: "2-0", At: far, Missed: &operate.Missed{Reason: strings.Repeat("x", 5<<20), Count: math.MinInt64, First: far, Last: far}}},
+		Measured: []operate.Sample{{At: far}, {At: now.Add(-time.Minute),
+			Jobs: map[string]operate.Level{"page-views": {LagSeconds: math.NaN()}}}, {At: now,
+			Jobs: map[string]operate.Level{"page-views": {LagSeconds: 9e18, Backlog: math.MaxInt64}}}},
+		Entries: []operate.Entry{{ID: "1-0", At: far, Run: statustest.Absurd(now).Jobs[0].Running}, {ID: "2-0",
+			At: far, Missed: &operate.Missed{Reason: strings.Repeat("x", 5<<20), Count: math.MinInt64, First: far, Last: far}}},
 	}
-	h := New(Config{Source: func(context.Context) (diagnose.Snapshot, error) { return statustest.Absurd(now), nil }, Health: standby, Node: d})
+	h := New(Config{Source: func(context.Context) (diagnose.Snapshot, error) { return statustest.Absurd(now), nil },
+		Health: standby, Node: d})
 	for _, path := range []string{
-		"/", "/jobs/page-views", "/timeline", "/jobs/page-views/runs/x", "/api/v1/status", "/api/v1/jobs", "/api/v1/leader", "/api/v1/nodes",
+		"/", "/jobs/page-views", "/timeline", "/jobs/page-views/runs/x", "/api/v1/status", "/api/v1/jobs",
+		"/api/v1/leader", "/api/v1/nodes",
 		"/api/v1/jobs/page-views/history", "/api/v1/samples", "/metrics",
 	} {
 		rec := statustest.Get(h, path)

@@ -73,7 +73,8 @@ func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {
 		"answers that are unread": {strings.Repeat("GET /-/leader HTTP/1.1\r\nHost: localhost\r\n\r\n", 50), true, many},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, address := serving(t, Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Metrics: metrics.New("v1", []string{"views"}), TokenFile: tokenFile(t, secretToken)})
+			_, address := serving(t, Config{Source: statustest.Fixed(statustest.Sample(time.Now())),
+				Metrics: metrics.New("v1", []string{"views"}), TokenFile: tokenFile(t, secretToken)})
 			holding(t, address, 200, c.text, c.deaf, c.from)
 			client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 			var worst time.Duration

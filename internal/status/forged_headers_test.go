@@ -20,7 +20,8 @@ func TestNoHeaderMakesANetworkSafeForTheToken(t *testing.T) {
 		"X-Forwarded-Proto": "https", "Forwarded": "for=127.0.0.1;proto=https", "X-Forwarded-Scheme": "https", "X-Forwarded-Ssl": "on",
 		"X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1",
 	} {
-		if rec := sendOn(s, networkAddr, "/api/v1/pause", "", append(bearer(secretToken), name, value)...); rec.Code != 403 || g.count() != 0 {
+		if rec := sendOn(s, networkAddr, "/api/v1/pause", "", append(bearer(secretToken), name,
+			value)...); rec.Code != 403 || g.count() != 0 {
 			t.Errorf("%s: an order is answered with %d %s", name, rec.Code, rec.Body)
 		}
 		form := url.Values{"token": {secretToken}}
@@ -56,7 +57,8 @@ func TestForeignHostNamesAreRefusedOnAnyLoopbackWhateverTheySend(t *testing.T) {
 		{"127.0.0.1", "evil.example", "X-Host", 421},
 		{"127.0.0.1", "evil.example", "X-Original-Host", 421},
 	} {
-		r := from(httptest.NewRequest(http.MethodGet, "http://"+c.host+":9747/api/v1/status", nil), &net.TCPAddr{IP: net.ParseIP(c.local), Port: 9747})
+		r := from(httptest.NewRequest(http.MethodGet, "http://"+c.host+":9747/api/v1/status", nil),
+			&net.TCPAddr{IP: net.ParseIP(c.local), Port: 9747})
 		if c.header != "" {
 			r.Header.Set(c.header, "localhost")
 		}

@@ -16,14 +16,14 @@ type Health struct {
 	Reason  string // why not Live or not Ready
 }
 
-// serveHealthy tells a supervisor whether the process still works. It does not
+// serveHealthy answers a supervisor whether the process still works. It does not
 // depend on Redis: restarting a node does not bring Redis back.
 func (s *Server) serveHealthy(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
 	answer(w, h.Live, "healthy", "not healthy: "+cmp.Or(h.Reason, "a loop makes no progress"))
 }
 
-// serveReady tells whether the node takes part in the election, in either role.
+// serveReady answers whether the node takes part in the election, in either role.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
 	answer(w, h.Ready, "ready", "not ready: "+cmp.Or(h.Reason, "the election loop does not run yet"))

@@ -32,9 +32,15 @@ type operator struct {
 }
 
 func newOperator(t *testing.T) *operator {
-	o := &operator{t: t, now: statustest.Sample(time.Now()), do: func(operate.Order) (operate.Outcome, error) { return operate.Outcome{Text: "it is done"}, nil }}
+	o := &operator{t: t, now: statustest.Sample(time.Now()), do: func(operate.Order) (operate.Outcome,
+		error) {
+		return operate.Outcome{Text: "it is done"}, nil
+	}}
 	o.server = New(Config{
-		Health: standby, TokenFile: tokenFile(t, secretToken), Source: func(context.Context) (diagnose.Snapshot, error) { return o.now, nil },
+		Health: standby, TokenFile: tokenFile(t, secretToken), Source: func(context.Context) (diagnose.Snapshot,
+			error) {
+			return o.now, nil
+		},
 		Do: func(_ context.Context, order operate.Order) (operate.Outcome, error) {
 			o.orders.Add(1)
 			return o.do(order)
@@ -57,7 +63,8 @@ func (o *operator) confirms(path string) url.Values {
 	o.t.Helper()
 	rec := browse(o.server, "GET", path, nil, o.cookies)
 	form := url.Values{}
-	for _, m := range regexp.MustCompile(`<input type="hidden" name="([a-z]+)" value="([^"]*)">`).FindAllStringSubmatch(rec.Body.String(), -1) {
+	input := regexp.MustCompile(`<input type="hidden" name="([a-z]+)" value="([^"]*)">`)
+	for _, m := range input.FindAllStringSubmatch(rec.Body.String(), -1) {
 		form.Set(m[1], html.UnescapeString(m[2]))
 	}
 	if rec.Code != http.StatusOK || form.Get("csrf") == "" {
@@ -120,8 +127,10 @@ func TestWhatWasNotDoneCanBeSentAgainAndWhatIsNotKnownCannot(t *testing.T) {
 			says  string
 			again int64
 		}{
-			{operate.ErrRefused, "Not done", 2}, {operate.ErrNobodyLeads, "Not done", 2}, {operate.ErrNotFound, "Not done", 2}, {web.ErrBusy, "Not done", 2},
-			{context.DeadlineExceeded, "Not known whether it is done", 1}, {errors.New("dial tcp: connection refused"), "Not known whether it is done", 1},
+			{operate.ErrRefused, "Not done", 2}, {operate.ErrNobodyLeads, "Not done", 2}, {operate.ErrNotFound,
+				"Not done", 2}, {web.ErrBusy, "Not done", 2},
+			{context.DeadlineExceeded, "Not known whether it is done", 1}, {errors.New("dial tcp: connection refused"),
+				"Not known whether it is done", 1},
 		} {
 			o.orders.Store(0)
 			o.do = func(operate.Order) (operate.Outcome, error) { return operate.Outcome{}, fmt.Errorf("ask: %w", c.err) }
@@ -131,7 +140,8 @@ func TestWhatWasNotDoneCanBeSentAgainAndWhatIsNotKnownCannot(t *testing.T) {
 				t.Errorf("%v: tried %d times: %s", c.err, o.orders.Load(), says)
 			}
 			rec := send(o.server, "/api/v1/jobs/report/run", "", bearer(secretToken)...)
-			if unknown := strings.Contains(rec.Body.String(), `"unknown"`); unknown != (c.again == 1) || unknown && rec.Header().Get("Retry-After") != "" {
+			if unknown := strings.Contains(rec.Body.String(), `"unknown"`); unknown != (c.again == 1) || unknown &&
+				rec.Header().Get("Retry-After") != "" {
 				t.Errorf("%v: the API says: %d %v %s", c.err, rec.Code, rec.Header(), rec.Body)
 			}
 		}
@@ -150,11 +160,16 @@ func TestAnOrderIsAboutWhatWasConfirmed(t *testing.T) {
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.NodeID, s.Leader.Owner = "db3", "another" }, "db3 leads"},
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader = nil }, "nobody leads"},
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.LeaseLeftMS--; s.Leader.Epoch++; s.Jobs = nil }, ""},
-			{"/confirm?action=pause", func(s *diagnose.Snapshot) { s.Paused = &diagnose.Pause{Since: time.Now(), Reason: "by bob: upgrade"} }, "paused by bob: upgrade"},
-			{"/confirm?action=cancel&job=users", func(s *diagnose.Snapshot) { s.Jobs[1].Running = &diagnose.Run{ID: "another"} }, "not the same runs"},
+			{"/confirm?action=pause", func(s *diagnose.Snapshot) {
+				s.Paused = &diagnose.Pause{Since: time.Now(),
+					Reason: "by bob: upgrade"}
+			}, "paused by bob: upgrade"},
+			{"/confirm?action=cancel&job=users",
+				func(s *diagnose.Snapshot) { s.Jobs[1].Running = &diagnose.Run{ID: "another"} }, "not the same runs"},
 			{"/confirm?action=cancel&job=users", func(s *diagnose.Snapshot) { s.Jobs[1].Running = nil }, "not the same runs"},
 			{"/confirm?action=cancel&job=users", func(s *diagnose.Snapshot) { s.Jobs[0].Running = &diagnose.Run{ID: "another"} }, ""},
-			{"/confirm?action=pause_job&job=users", func(s *diagnose.Snapshot) { s.Jobs[1].Paused = &diagnose.Pause{Since: time.Now()} }, "paused or resumed"},
+			{"/confirm?action=pause_job&job=users",
+				func(s *diagnose.Snapshot) { s.Jobs[1].Paused = &diagnose.Pause{Since: time.Now()} }, "paused or resumed"},
 			{"/confirm?action=resume_job&job=cleanup", func(s *diagnose.Snapshot) { s.Jobs[3].Paused = nil }, "paused or resumed"},
 			{"/confirm?action=run&job=users", func(s *diagnose.Snapshot) { s.Leader = nil }, ""},
 		} {
@@ -181,15 +196,18 @@ func TestWhoIsSignedOutMeanwhileConfirmsAgain(t *testing.T) {
 	form := o.confirms("/confirm?action=cancel&job=users")
 	o.cookies = nil
 	rec, says := o.sends(form)
-	if rec.Code != http.StatusUnauthorized || o.orders.Load() != 0 || !strings.Contains(says, "nothing was done") || !strings.Contains(says, `href="/confirm?action=cancel&amp;job=users"`) {
+	if rec.Code != http.StatusUnauthorized || o.orders.Load() != 0 || !strings.Contains(says, "nothing was done") ||
+		!strings.Contains(says, `href="/confirm?action=cancel&amp;job=users"`) {
 		t.Errorf("%d, carried out %d times: %s", rec.Code, o.orders.Load(), says)
 	}
-	if rec := browse(o.server, "GET", "/confirm?action=cancel&job=users", nil, o.cookies); rec.Header().Get("Location") != "/sign-in?next=%2Fconfirm%3Faction%3Dcancel%26job%3Dusers" {
+	if rec := browse(o.server, "GET", "/confirm?action=cancel&job=users", nil,
+		o.cookies); rec.Header().Get("Location") != "/sign-in?next=%2Fconfirm%3Faction%3Dcancel%26job%3Dusers" {
 		t.Error(rec.Header())
 	}
 	// In another tab somebody has signed in again: the old form's token is none of theirs.
 	o.signIn()
-	if rec, says := o.sends(form); rec.Code != http.StatusForbidden || o.orders.Load() != 0 || !strings.Contains(says, "do it there again") {
+	if rec, says := o.sends(form); rec.Code != http.StatusForbidden || o.orders.Load() != 0 || !strings.Contains(says,
+		"do it there again") {
 		t.Errorf("%d, carried out %d times: %s", rec.Code, o.orders.Load(), says)
 	}
 	o.sends(o.confirms("/confirm?action=cancel&job=users"))

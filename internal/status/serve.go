@@ -47,7 +47,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	// ctx has ended, and what is left to do must still be done.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancel()
-	s.watch.End() // whoever waits for it is answered with what is known
+	s.watch.End() // requests that wait for it are answered with what is known
 	if shut := server.Shutdown(stop); shut != nil {
 		// Whoever still reads after that is cut off.
 		_ = server.Close()
@@ -57,7 +57,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 			err = errors.Join(err, served)
 		}
 	}
-	// What waits is told to end since s.watch.end; those who read slowly have taken no time of it.
+	// What waits ends since s.watch.End; slow readers have taken no time of it.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancelLast()
 	return errors.Join(err, s.watch.Wait(last))

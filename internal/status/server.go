@@ -75,7 +75,8 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{cfg: cfg, auth: auth.New(cfg.TokenFile, cfg.Logger), limits: web.DefaultLimits()}
 	s.watch = state.New(state.Config{
-		Source: cfg.Source, Leading: func() bool { return cfg.Health().Leading }, NodeID: cfg.NodeID, Version: cfg.Version, Patience: cfg.Patience, Log: cfg.Logger,
+		Source: cfg.Source, Leading: func() bool { return cfg.Health().Leading }, NodeID: cfg.NodeID,
+		Version: cfg.Version, Patience: cfg.Patience, Log: cfg.Logger,
 	})
 	var do operate.Do
 	if cfg.Do != nil {
@@ -124,8 +125,9 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if !hostAllowed(r, names) {
-			s.api.Refuse(w, r, web.Refuse(http.StatusMisdirectedRequest, "This listener is on loopback and does not answer as "+text.Clip(r.Host, maxHostShown)+
-				": ask for localhost or 127.0.0.1, or allow the host name by http.hosts."))
+			s.api.Refuse(w, r, web.Refuse(http.StatusMisdirectedRequest,
+				"This listener is on loopback and does not answer as "+text.Clip(r.Host, maxHostShown)+
+					": ask for localhost or 127.0.0.1, or allow the host name by http.hosts."))
 			return
 		}
 		allowed := allowedMethods(mux, r)

@@ -66,7 +66,8 @@ func TestAPIAnswersTheSnapshot(t *testing.T) {
 		t.Fatalf("%d %v", rec.Code, rec.Header())
 	}
 	got := apiState(t, rec)
-	if got.Leader == nil || *got.Leader != *want.Leader || len(got.Jobs) != len(want.Jobs) || got.Jobs[2].LastRun.Error != state.PublicError(want.Jobs[2].LastRun.Error) { // from elsewhere
+	if got.Leader == nil || *got.Leader != *want.Leader || len(got.Jobs) != len(want.Jobs) ||
+		got.Jobs[2].LastRun.Error != state.PublicError(want.Jobs[2].LastRun.Error) { // from elsewhere
 		t.Errorf("got %+v", got)
 	}
 	for _, key := range []string{`"node_id"`, `"lease_left_ms": 8120`, `"config_hash"`, `"last_seen_ms_ago"`, `"schedule_words"`,
@@ -78,7 +79,8 @@ func TestAPIAnswersTheSnapshot(t *testing.T) {
 }
 
 func TestAPIListsAreNeverNull(t *testing.T) {
-	body := statustest.Get(New(Config{Source: statustest.Fixed(diagnose.Snapshot{NodeID: "db1"}), Health: standby}), "/api/v1/status").Body.String()
+	body := statustest.Get(New(Config{Source: statustest.Fixed(diagnose.Snapshot{NodeID: "db1"}), Health: standby}),
+		"/api/v1/status").Body.String()
 	for _, want := range []string{`"nodes": []`, `"jobs": []`, `"events": []`, `"leader": null`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)
@@ -125,12 +127,14 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 }
 
 func TestForeignHostNamesAreRefusedOnLoopback(t *testing.T) {
-	server := httptest.NewServer(New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby, Hosts: []string{"Baton.example.com"}}))
+	server := httptest.NewServer(New(Config{Source: statustest.Fixed(statustest.Sample(time.Now())), Health: standby,
+		Hosts: []string{"Baton.example.com"}}))
 	defer server.Close()
 	for host, code := range map[string]int{
 		"localhost": 200, "LOCALHOST:9747": 200, "localhost.": 200, "db.localhost:80": 200, "127.0.0.1:9747": 200, "127.0.1.1": 200,
 		"[::1]:9747": 200, "[::1]": 200, "10.0.0.7": 200, "baton.example.com:443": 200,
-		"evil.example": 421, "evil.example:9747": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example:9747": 421, "evillocalhost": 421,
+		"evil.example": 421, "evil.example:9747": 421, "localhost.evil.example": 421,
+		"127.0.0.1.evil.example:9747": 421, "evillocalhost": 421,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/v1/status", nil)
 		if err != nil {
@@ -170,12 +174,14 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 				t.Fatalf("answered after %s", took)
 			}
 			s := apiState(t, rec)
-			if rec.Code != 200 || (s.Leader == nil) == (s.LastLeader == nil) || s.Error == "" || s.Redis.OK || s.Role != diagnose.RoleConnecting || s.AgeMS < 4000 {
+			if rec.Code != 200 || (s.Leader == nil) == (s.LastLeader == nil) || s.Error == "" || s.Redis.OK ||
+				s.Role != diagnose.RoleConnecting || s.AgeMS < 4000 {
 				t.Fatalf("%d %+v", rec.Code, s)
 			}
 		}
 		page := statustest.Get(h, "/").Body.String()
-		for _, want := range []string{"Leader not known", "db1 led when last seen, and its lease has run out since", "Redis: Does not answer</b> <span>no answer within 1.5 s", "What you see is 3", `value="0"`} {
+		for _, want := range []string{"Leader not known", "db1 led when last seen, and its lease has run out since",
+			"Redis: Does not answer</b> <span>no answer within 1.5 s", "What you see is 3", `value="0"`} {
 			if !strings.Contains(page, want) {
 				t.Errorf("page lacks %q", want)
 			}
@@ -210,7 +216,8 @@ func TestSourceThatNeverAnsweredLeavesWhatTheNodeKnows(t *testing.T) {
 			t.Errorf("%d %+v", rec.Code, s)
 		}
 		rec = statustest.Get(h, "/")
-		if rec.Code != 200 || !strings.Contains(rec.Body.String(), "Leader not known yet") || strings.Contains(rec.Body.String(), "No job is configured") {
+		if rec.Code != 200 || !strings.Contains(rec.Body.String(), "Leader not known yet") ||
+			strings.Contains(rec.Body.String(), "No job is configured") {
 			t.Errorf("%d\n%s", rec.Code, rec.Body)
 		}
 		time.Sleep(state.SourceTimeout)
@@ -222,7 +229,8 @@ func TestFailingSourceKeepsSharedStateAndShowsItsOwn(t *testing.T) {
 		var fail error
 		source := func(context.Context) (diagnose.Snapshot, error) {
 			if fail != nil {
-				return diagnose.Snapshot{NodeID: "db2", Role: diagnose.RoleConnecting, Redis: diagnose.Redis{Host: "redis:6379", Error: "connection refused"}}, fail
+				return diagnose.Snapshot{NodeID: "db2", Role: diagnose.RoleConnecting,
+					Redis: diagnose.Redis{Host: "redis:6379", Error: "connection refused"}}, fail
 			}
 			return statustest.Sample(time.Now()), nil
 		}
@@ -231,7 +239,8 @@ func TestFailingSourceKeepsSharedStateAndShowsItsOwn(t *testing.T) {
 		fail = errors.New("Redis at redis:6379 refuses connections")
 		time.Sleep(time.Second)
 		s := apiState(t, statustest.Get(h, "/api/v1/status"))
-		if s.Error != fail.Error() || s.Redis.Error != "connection refused" || s.Redis.OK || s.Leader == nil || len(s.Jobs) != 4 || s.AgeMS != 1000 || s.Version != "0.1.0" {
+		if s.Error != fail.Error() || s.Redis.Error != "connection refused" || s.Redis.OK || s.Leader == nil ||
+			len(s.Jobs) != 4 || s.AgeMS != 1000 || s.Version != "0.1.0" {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -114,14 +115,18 @@ func Names(all []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most-1], ", "), len(all)-most+1)
 }
 
-// OneLine replaces control characters, so that a foreign text cannot add lines.
+// OneLine is a text of somebody else in one line, without what cannot be seen: it can neither
+// add lines nor hide what is there.
 func OneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), r < ' ':
 			return ' '
+		case !unicode.IsPrint(r):
+			return -1
 		}
 		return r
-	}, text)
+	}, strings.ToValidUTF8(text, ""))), " ")
 }
 
 // Stamp is a time in UTC, to the second.

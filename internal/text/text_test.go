@@ -84,7 +84,7 @@ func TestNamesCountsThoseBeyond(t *testing.T) {
 }
 
 func TestOneLineHasNoControlCharacters(t *testing.T) {
-	if got := OneLine("a\nB=c\t\x00ü"); got != "a B=c  ü" {
+	if got := OneLine(" a\nB=c\t\x00ü\u202eb\xff\u009b31m\x1b[2J "); got != "a B=c üb31m [2J" {
 		t.Errorf("%q", got)
 	}
 }

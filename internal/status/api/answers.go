@@ -14,6 +14,7 @@ import (
 	"baton/internal/operate"
 	"baton/internal/status/state"
 	"baton/internal/status/web"
+	"baton/internal/text"
 )
 
 // What the API answers beside the types that page and API share.
@@ -24,8 +25,8 @@ type (
 		known bool
 	}
 	leaderReply struct {
-		// Leader is null if nobody holds the lock, or if it is not known who does; then Vacancy
-		// says why nobody may take it, or who led last.
+		// Leader is null if the lock is free, or if it is not known who holds it; then Vacancy
+		// says why no node may take it, or who led last.
 		Leader  *diagnose.Leader `json:"leader"`
 		Vacancy string           `json:"vacancy,omitzero"`
 		Paused  *diagnose.Pause  `json:"paused,omitempty"`
@@ -127,7 +128,7 @@ func (a *API) askJob(r *http.Request) (any, error) {
 			return j, nil
 		}
 	}
-	return nil, &operate.Coded{Code: "no_job", Kind: operate.ErrNotFound, Err: fmt.Errorf("no such job: %q: see /api/v1/jobs", legible(name, 80))}
+	return nil, &operate.Coded{Code: "no_job", Kind: operate.ErrNotFound, Err: fmt.Errorf("no such job: %q: see /api/v1/jobs", clip(name))}
 }
 
 func (a *API) askHistory(r *http.Request) (any, error) {
@@ -240,12 +241,15 @@ func (a *API) askLetters(r *http.Request) (any, error) {
 }
 
 func (a *API) askLetter(r *http.Request) (any, error) {
-	letters, err := a.Node.Letters(r.Context(), operate.LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
+	letters, err := a.Node.Letters(r.Context(), operate.LetterFilter{
+		ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true,
+	}, 1)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(letters) == 0:
-		return nil, &operate.Coded{Code: "no_letter", Kind: operate.ErrNotFound, Err: fmt.Errorf("no such dead letter: %s", legible(r.PathValue("id"), 40))}
+		return nil, &operate.Coded{Code: "no_letter", Kind: operate.ErrNotFound,
+			Err: fmt.Errorf("no such dead letter: %s", clip(r.PathValue("id")))}
 	}
 	return letters[0], nil
 }
@@ -319,7 +323,7 @@ func strict(r *http.Request, known []parameter) error {
 	}
 	for name, values := range q {
 		if !slices.ContainsFunc(known, func(p parameter) bool { return p.name == name }) {
-			return badRequest("there is no parameter %q here: see %s/openapi.json", legible(name, 80), Root)
+			return badRequest("there is no parameter %q here: see %s/openapi.json", clip(name), Root)
 		}
 		if len(values) > 1 {
 			return badRequest("the parameter %q is there %d times", name, len(values))
@@ -338,3 +342,6 @@ func errorText(err error) string {
 	}
 	return err.Error()
 }
+
+// clip is as much of a text of the request as an error repeats.
+func clip(s string) string { return text.Clip(text.OneLine(s), 200) }

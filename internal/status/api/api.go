@@ -21,6 +21,7 @@ import (
 )
 
 const (
+	// Root is the path before that of every endpoint.
 	Root = "/api/v1"
 	// askWithin is what a question to the servers gets.
 	askWithin = 8 * time.Second
@@ -28,11 +29,11 @@ const (
 	maxAsked = 8
 )
 
-// apiConfig is what an API is made of.
+// Config is what an API is made of.
 type Config struct {
 	Watch   *state.State
 	Auth    *auth.Auth
-	Node    operate.Node // nil: nothing but the Snapshot is told
+	Node    operate.Node // nil: there is the Snapshot alone
 	Do      operate.Do   // nil: no order is taken
 	Places  *web.Places
 	Version string
@@ -42,9 +43,10 @@ type Config struct {
 // API answers programs.
 type API struct{ Config }
 
+// New returns an API of c.
 func New(c Config) *API { return &API{c} }
 
-// apiError is what a program is told when it does not get what it asked for.
+// apiError is the answer to a request that failed.
 type apiError struct {
 	// Error says what happened, and what to do.
 	Error string `json:"error"`
@@ -59,7 +61,8 @@ var codes = map[int]string{
 	http.StatusBadRequest: "bad_request", http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden",
 	http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed", http.StatusConflict: "refused",
 	http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported_media_type",
-	http.StatusMisdirectedRequest: "misdirected", http.StatusUnprocessableEntity: "invalid", http.StatusTooManyRequests: "too_many_attempts",
+	http.StatusMisdirectedRequest: "misdirected", http.StatusUnprocessableEntity: "invalid",
+	http.StatusTooManyRequests:    "too_many_attempts",
 	http.StatusServiceUnavailable: "unavailable",
 }
 
@@ -82,10 +85,10 @@ type parameter struct {
 	name, kind, summary string
 }
 
-// apiRoutes are those of programs.
+// Routes registers the API.
 func (a *API) Routes(mux *http.ServeMux, slots chan struct{}) {
 	asked := make(chan struct{}, maxAsked)
-	local := make(chan struct{}, maxAsked) // nobody on the network takes the admin socket's places
+	local := make(chan struct{}, maxAsked) // no request of the network takes the admin socket's places
 	for _, e := range endpoints() {
 		places := asked
 		if e.path == "/status" || e.path == "/openapi.json" {
@@ -193,7 +196,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error)
 		answer.Outcome = &out
 	}
 	if status == http.StatusServiceUnavailable && r.Method == http.MethodPost {
-		// It may have been done: nobody shall repeat it unseen.
+		// It may have been done: a program must not repeat it unseen.
 		answer.Error, answer.Code = "it is not known whether this was done: "+answer.Error, "unknown"
 	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
@@ -202,7 +205,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error)
 	a.answer(w, status, answer)
 }
 
-// Refuse answers as whoever asks reads it.
+// Refuse answers in JSON where the API was asked, else in plain text.
 func (a *API) Refuse(w http.ResponseWriter, r *http.Request, why *web.Refusal) {
 	if why.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
@@ -222,7 +225,8 @@ func (a *API) answer(w http.ResponseWriter, code int, value any) {
 	body, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		a.Log.Error("an answer of the API could not be written down", zap.Error(err))
-		code, body = http.StatusServiceUnavailable, []byte(`{"error": "the answer could not be written down; see the node's log", "code": "unavailable"}`)
+		code, body = http.StatusServiceUnavailable,
+			[]byte(`{"error": "the answer could not be written down; see the node's log", "code": "unavailable"}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(code)
@@ -231,7 +235,7 @@ func (a *API) answer(w http.ResponseWriter, code int, value any) {
 	}
 }
 
-// seen is a state as whoever asks may see it.
+// seen is what the sender of a request may see of a state.
 func (a *API) seen(r *http.Request, snap diagnose.Snapshot) diagnose.Snapshot {
 	if a.Auth.MaySee(r) {
 		return snap

@@ -15,7 +15,7 @@ type object = map[string]any
 func (a *API) askOpenAPI(_ *http.Request) (any, error) { return description(a.Version), nil }
 
 // description is the API's, as OpenAPI 3.1, made of the endpoints and of the types that
-// they take and answer: it cannot tell of others than there are.
+// they take and answer: it cannot describe others than there are.
 func description(version string) object {
 	all := schemas{}
 	paths := object{}
@@ -32,7 +32,8 @@ func description(version string) object {
 		"operationId": "getStream",
 		"summary":     "The state again whenever it has changed, at most once a second, as server-sent events named status; 32 at a time.",
 		"responses": object{
-			"200":     object{"description": "Events whose data is what /status answers.", "content": object{"text/event-stream": object{"schema": object{"type": "string"}}}},
+			"200": object{"description": "Events whose data is what /status answers.",
+				"content": object{"text/event-stream": object{"schema": object{"type": "string"}}}},
 			"default": failure(all),
 		},
 	})
@@ -40,13 +41,15 @@ func description(version string) object {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "baton", "version": cmp.Or(version, "unknown"),
-			"description": "What a node of baton tells, and the orders that it takes. Orders, records and output take the node's token; its admin socket takes none.",
+			"description": "What a node of baton answers, and the orders that it takes. Orders, records and output " +
+				"take the node's token; its admin socket takes none.",
 		},
 		"paths": paths,
 		"components": object{
 			"schemas": map[string]object(all),
 			"securitySchemes": object{
-				"token": object{"type": "http", "scheme": "bearer", "description": "What stands in http.token_file. Taken over TLS, or on the node's own host."},
+				"token": object{"type": "http", "scheme": "bearer",
+					"description": "What stands in http.token_file. Taken over TLS, or on the node's own host."},
 			},
 		},
 	}
@@ -57,7 +60,8 @@ func operationOf(e endpoint, all schemas) object {
 		"operationId": strings.ToLower(e.method) + nameOf(e.path),
 		"summary":     e.summary,
 		"responses": object{
-			"200":     object{"description": "Done.", "content": object{"application/json": object{"schema": all.of(reflect.TypeOf(e.reply), false)}}},
+			"200": object{"description": "Done.",
+				"content": object{"application/json": object{"schema": all.of(reflect.TypeOf(e.reply), false)}}},
 			"default": failure(all),
 		},
 	}
@@ -92,7 +96,8 @@ func nameOf(path string) string {
 }
 
 func failure(all schemas) object {
-	return object{"description": "It was not done; error says why, and what to do.", "content": object{"application/json": object{"schema": all.of(reflect.TypeFor[apiError](), false)}}}
+	return object{"description": "It was not done; error says why, and what to do.",
+		"content": object{"application/json": object{"schema": all.of(reflect.TypeFor[apiError](), false)}}}
 }
 
 // schemas are the types that were met, by their names.

@@ -24,7 +24,8 @@ func served() *http.ServeMux {
 	log := zap.NewNop()
 	w := state.New(state.Config{Source: statustest.Fixed(diagnose.Snapshot{}), Leading: func() bool { return false }, Log: log})
 	mux := http.NewServeMux()
-	New(Config{Watch: w, Auth: auth.New("", log), Places: web.NewPlaces(log), Version: "1.2.3", Log: log}).Routes(mux, make(chan struct{}, 1))
+	New(Config{Watch: w, Auth: auth.New("", log), Places: web.NewPlaces(log), Version: "1.2.3", Log: log}).Routes(mux,
+		make(chan struct{}, 1))
 	return mux
 }
 

@@ -14,14 +14,15 @@ import (
 
 	"baton/internal/operate"
 	"baton/internal/status/auth"
+	"baton/internal/status/state"
 	"baton/internal/status/web"
 )
 
-// What the API is told of orders. All of it may be left out but what is said.
+// The bodies of orders. Every field may be left out unless it says otherwise.
 type (
 	// signature is in every order.
 	signature struct {
-		// By is what whoever orders goes by, for the history. It proves nothing.
+		// By is who gives the order, for the history. It proves nothing.
 		By     string `json:"by,omitzero"`
 		Reason string `json:"reason,omitzero"`
 	}
@@ -119,13 +120,13 @@ func decode[T any](r *http.Request) (body T, err error) {
 	case errors.As(err, &kindOf):
 		return body, badRequest("%s: want %s, not a JSON %s", cmp.Or(kindOf.Field, "the body"), kindOf.Type, kindOf.Value)
 	}
-	return body, badRequest("the body is no JSON object as wanted: %s", legible(strings.TrimPrefix(err.Error(), "json: "), 200))
+	return body, badRequest("the body is no JSON object as wanted: %s", clip(strings.TrimPrefix(err.Error(), "json: ")))
 }
 
-func (s signature) sign() signature { return s }
+func (s signature) sign() (by, reason string) { return s.By, s.Reason }
 
 // signed is a body with a signature.
-type signed interface{ sign() signature }
+type signed interface{ sign() (by, reason string) }
 
 // give makes an endpoint's function of one that makes an order of a body.
 func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) askFunc {
@@ -142,8 +143,8 @@ func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) 
 		if auth.OverSocket(r) {
 			via = "the admin socket"
 		}
-		by := body.sign()
-		o.By, o.Reason = signedBy(by.By, by.Reason, via)
+		o.By, o.Reason = state.Signed(body.sign())
+		o.By = cmp.Or(o.By, "somebody") + " via " + via
 		return a.give(r, o)
 	}
 }
@@ -153,14 +154,12 @@ func giveStepDown(_ *http.Request, b stepDownBody) (operate.Order, error) {
 	return operate.Order{Kind: operate.KindStepDown, To: b.To, Lock: b.Lock, Wait: wait}, err
 }
 
-func givePause(_ *http.Request, b waitBody) (operate.Order, error) {
-	wait, err := waiting(b.Wait)
-	return operate.Order{Kind: operate.KindPause, Wait: wait}, err
-}
-
-func giveResume(_ *http.Request, b waitBody) (operate.Order, error) {
-	wait, err := waiting(b.Wait)
-	return operate.Order{Kind: operate.KindResume, Wait: wait}, err
+// giveElection makes an order to the election as a whole.
+func giveElection(kind operate.Kind) func(*http.Request, waitBody) (operate.Order, error) {
+	return func(_ *http.Request, b waitBody) (operate.Order, error) {
+		wait, err := waiting(b.Wait)
+		return operate.Order{Kind: kind, Wait: wait}, err
+	}
 }
 
 func giveRun(r *http.Request, b runBody) (operate.Order, error) {
@@ -185,7 +184,8 @@ func givePauseJob(r *http.Request, b pauseJobBody) (operate.Order, error) {
 		o.Until = now.Add(d)
 	}
 	if !o.Until.IsZero() && (!o.Until.After(now) || o.Until.Year() > 9000) {
-		return o, web.Refuse(http.StatusUnprocessableEntity, fmt.Sprintf("until: %s is not to come: it is %s", o.Until.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+		return o, web.Refuse(http.StatusUnprocessableEntity, fmt.Sprintf("until: %s is not to come: it is %s",
+			o.Until.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
 	}
 	return o, nil
 }
@@ -204,7 +204,7 @@ func giveDrop(r *http.Request, b dropBody) (operate.Order, error) {
 
 func giveReplayAll(_ *http.Request, b replayAllBody) (operate.Order, error) {
 	if len(b.Set) > 0 && len(b.Letters) > 1 {
-		return operate.Order{}, badRequest("set mends one record: name one dead letter")
+		return operate.Order{}, badRequest("set changes one record: name one dead letter")
 	}
 	return operate.Order{Kind: operate.KindReplay, Letters: b.Letters, Overwrite: b.Overwrite, Set: b.Set}, someLetters(b.Letters)
 }

@@ -14,7 +14,7 @@ import (
 // aliveEvery is how often a stream says that it is there.
 const aliveEvery = 15 * time.Second
 
-// serveStream tells the Snapshot again whenever it has changed, as server-sent events.
+// serveStream sends the Snapshot again whenever it has changed, as server-sent events.
 func (a *API) serveStream(w http.ResponseWriter, r *http.Request) {
 	updates, leave, ok := a.Watch.Subscribe()
 	if !ok {

@@ -25,8 +25,8 @@ import (
 const (
 	// FreeFailures are the wrong tokens that are answered at once; one a second is forgotten.
 	FreeFailures = 20
-	// TurnEvery is how often a token is looked at when there were more. Whoever has the
-	// right one waits with the others, but comes to turn: nobody is locked out.
+	// TurnEvery is how often a token is checked when there were more. The request with the
+	// right one waits with the others, and has its turn: no operator is locked out.
 	TurnEvery = 50 * time.Millisecond
 	// LongestQueue is how long a request waits for its turn, mostQueued are how many of all addresses do.
 	LongestQueue = 8 * time.Second
@@ -35,7 +35,7 @@ const (
 
 // Caller is who a request comes from, as far as it has shown that.
 type Caller struct {
-	How     string // byToken and so on; "": nobody in particular
+	How     string // byToken and so on; "": it has shown nothing
 	Address string
 	session *session
 }
@@ -60,7 +60,7 @@ func CallerOf(ctx context.Context) Caller {
 	return c
 }
 
-// Auth tells who may do what: it knows the token and who has signed in with it.
+// Auth decides who may do what, by the token and the sessions that began with it.
 type Auth struct {
 	file string // of the token; "": there is none
 	log  *zap.Logger
@@ -75,16 +75,16 @@ type Auth struct {
 	queued   int // requests that wait for their turn
 }
 
-// guesser is whoever asks from one address. Each has a queue of its own: who guesses from
-// one makes nobody wait who asks from another.
+// guesser are the requests from one address. Each has a queue of its own: guesses from
+// one hold up no request from another.
 type guesser struct {
 	failures float64 // wrong tokens that are not forgotten yet
 	at       time.Time
-	turn     time.Time  // when the next one is looked at
-	refused  web.Seldom // tells the log
+	turn     time.Time    // when the next one is checked
+	refused  web.Throttle // limits the lines of the log
 }
 
-// MostGuessers are told apart; all further ones share a queue.
+// MostGuessers have a queue of their own; all further ones share one.
 const MostGuessers = 1024
 
 // guesser is that of a request, as of now. The caller holds a.mu.
@@ -115,13 +115,14 @@ func (a *Auth) Suspects() int {
 // left is how many wrong tokens are not forgotten.
 func (g *guesser) left(now time.Time) float64 { return max(g.failures-now.Sub(g.at).Seconds(), 0) }
 
-// fileState tells whether a file is another one.
+// fileState identifies a version of a file.
 type fileState struct {
 	at   time.Time
 	size int64
 	info os.FileInfo
 }
 
+// New returns an Auth of the token in a file; "": there is no token.
 func New(file string, log *zap.Logger) *Auth {
 	return &Auth{file: file, log: log, sessions: map[[sha256.Size]byte]*session{}, guessers: map[netip.Prefix]*guesser{}}
 }
@@ -144,7 +145,8 @@ func readToken(file string) (sum [sha256.Size]byte, err error) {
 // The caller holds a.mu.
 func (a *Auth) refresh() {
 	info, err := os.Stat(a.file)
-	if err == nil && a.looked.info != nil && os.SameFile(info, a.looked.info) && info.ModTime().Equal(a.looked.at) && info.Size() == a.looked.size {
+	if err == nil && a.looked.info != nil && os.SameFile(info, a.looked.info) && info.ModTime().Equal(a.looked.at) &&
+		info.Size() == a.looked.size {
 		return
 	}
 	var sum [sha256.Size]byte
@@ -153,7 +155,7 @@ func (a *Auth) refresh() {
 	}
 	if err != nil {
 		if a.broken == nil {
-			a.log.Error("the token cannot be read: nobody is let in by it until it can", zap.Error(err))
+			a.log.Error("the token cannot be read: requests with a token are refused until it can", zap.Error(err))
 		}
 		a.broken, a.looked, a.token = err, fileState{}, sum
 		clear(a.sessions)
@@ -175,9 +177,10 @@ func (a *Auth) matches(token string) bool {
 }
 
 // errToken is a token that is not the one.
-var errToken = web.Refuse(http.StatusUnauthorized, "this is not the token in http.token_file of this node: is it another node's, or was it changed? See the file on the node's host")
+var errToken = web.Refuse(http.StatusUnauthorized, "this is not the token in http.token_file of this node: is it "+
+	"another node's, or was it changed? See the file on the node's host")
 
-// check compares a token, and tells the log of those that are wrong.
+// check compares a token, and logs those that are wrong.
 func (a *Auth) check(r *http.Request, token string) error {
 	if a.file == "" {
 		return errNoToken
@@ -187,7 +190,7 @@ func (a *Auth) check(r *http.Request, token string) error {
 		a.mu.Lock()
 		g := a.guesser(r, time.Now())
 		a.mu.Unlock()
-		g.refused.Tell(func(count int) {
+		g.refused.Log(func(count int) {
 			a.log.Warn("a token was refused", zap.String("address", r.RemoteAddr), zap.Int("count", count), zap.Error(err))
 		})
 	}
@@ -205,7 +208,8 @@ func (a *Auth) compare(r *http.Request, token string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.broken != nil {
-		return web.Refuse(http.StatusServiceUnavailable, "this node cannot read its http.token_file, and lets nobody in by a token until it can: see its log")
+		return web.Refuse(http.StatusServiceUnavailable, "this node cannot read its http.token_file, and refuses "+
+			"every token until it can: see its log")
 	}
 	g := a.guesser(r, time.Now())
 	g.failures = min(g.failures+1, 2*FreeFailures)
@@ -227,7 +231,8 @@ func (a *Auth) await(r *http.Request) error {
 	wait := g.turn.Sub(now)
 	if wait > LongestQueue || a.queued >= mostQueued {
 		a.mu.Unlock()
-		return web.Refuse(http.StatusTooManyRequests, "too many wrong tokens come from your address: try again in a few seconds; the admin socket on the node's host takes orders meanwhile")
+		return web.Refuse(http.StatusTooManyRequests, "too many wrong tokens come from your address: try again in a "+
+			"few seconds; the admin socket on the node's host takes orders meanwhile")
 	}
 	g.turn = g.turn.Add(TurnEvery)
 	a.queued++
@@ -246,20 +251,23 @@ func (a *Auth) await(r *http.Request) error {
 }
 
 var (
-	errNoToken  = web.Refuse(http.StatusForbidden, "this node takes no orders over HTTP: set http.token_file in its configuration and restart it, or give the order on its host, by baton")
-	errInsecure = web.Refuse(http.StatusForbidden, "a token is not taken over a network that can read it: use https (http.tls in the node's configuration), or connect on the node's own host")
-	ErrSignIn   = web.Refuse(http.StatusUnauthorized, "this takes the token: send it as Authorization: Bearer TOKEN, or sign in on the page")
-	errForgery  = web.Refuse(http.StatusForbidden, "this does not come from the page of this node: open the page, and do it there again")
+	errNoToken = web.Refuse(http.StatusForbidden, "this node takes no orders over HTTP: set http.token_file in its "+
+		"configuration and restart it, or give the order on its host, by baton")
+	errInsecure = web.Refuse(http.StatusForbidden, "a token is not taken over a network that can read it: use https "+
+		"(http.tls in the node's configuration), or connect on the node's own host")
+	ErrSignIn = web.Refuse(http.StatusUnauthorized, "this takes the token: send it as Authorization: Bearer TOKEN, "+
+		"or sign in on the page")
+	errForgery = web.Refuse(http.StatusForbidden, "this does not come from the page of this node: open the page, and do it there again")
 )
 
-// Identify tells who a request comes from. An error says that what it shows is wrong.
+// Identify finds out who a request comes from. An error says that what it shows is wrong.
 func (a *Auth) Identify(r *http.Request) (Caller, error) {
 	c := Caller{Address: r.RemoteAddr}
 	if OverSocket(r) {
 		c.How, c.Address = BySocket, ""
 		return c, nil
 	}
-	// Another scheme is for a proxy that asks who it is, and hands on what it was told.
+	// Another scheme is for a proxy with passwords of its own, which hands the header on.
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && a.file != "" {
 		if !mayCarry(r) {
 			return c, errInsecure
@@ -321,7 +329,7 @@ func (a *Auth) MayOrder(r *http.Request) error {
 	return ErrSignIn
 }
 
-// mayCarry reports whether nobody on the way can read what a request carries.
+// mayCarry reports whether a connection is safe for the token: encrypted, or inside this host.
 func mayCarry(r *http.Request) bool { return r.TLS != nil || overLoopback(r) || OverSocket(r) }
 
 func overLoopback(r *http.Request) bool {
@@ -329,6 +337,7 @@ func overLoopback(r *http.Request) bool {
 	return ok && local.IP.IsLoopback()
 }
 
+// OverSocket reports whether a request came over the admin socket.
 func OverSocket(r *http.Request) bool {
 	_, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
 	return ok

@@ -39,7 +39,7 @@ func (a *Auth) SignedInNow() int {
 // SignedIn reports whether a request comes from a browser that has signed in.
 func (a *Auth) SignedIn(r *http.Request) bool { return CallerOf(r.Context()).How == bySession }
 
-// Csrf is what every form of a session carries in [csrfField]; "" if nobody has signed in.
+// CSRF is what every form of a session carries in [csrfField]; "" without a session.
 func (a *Auth) Csrf(r *http.Request) string {
 	if s := CallerOf(r.Context()).session; s != nil {
 		return s.csrf
@@ -93,7 +93,7 @@ func (a *Auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
 }
 
 // cookieName has the port, which cookies do not tell apart: nodes of one host would take
-// one another's. A browser takes a name of __Host- from nobody but the host, over TLS.
+// one another's. A browser takes a name of __Host- from the host alone, over TLS.
 func cookieName(r *http.Request) string {
 	name := "baton"
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {

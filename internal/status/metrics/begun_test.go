@@ -23,7 +23,9 @@ func TestANodeThatHasJustBegunTellsThatAllIsWell(t *testing.T) {
 		t.Errorf("asked %v", m.Scraped())
 	}
 	text := rec.Body.String()
-	for _, want := range []string{"\nbaton_config_last_reload_successful 1\n", "\nbaton_epoch{lock=\"baton\"} 42\n", "\nbaton_redis_up{lock=\"baton\"} 1\n", "\nprocess_open_fds ", "\ngo_goroutines ", "# HELP baton_leader 1 while", "# HELP baton_job_runs_total Finished", "# HELP baton_lease_remaining_seconds Time"} {
+	for _, want := range []string{"\nbaton_config_last_reload_successful 1\n", "\nbaton_epoch{lock=\"baton\"} 42\n",
+		"\nbaton_redis_up{lock=\"baton\"} 1\n", "\nprocess_open_fds ", "\ngo_goroutines ",
+		"# HELP baton_leader 1 while", "# HELP baton_job_runs_total Finished", "# HELP baton_lease_remaining_seconds Time"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)
 		}

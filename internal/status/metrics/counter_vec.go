@@ -64,7 +64,7 @@ func (v *counterVec) Collect(ch chan<- prometheus.Metric) {
 }
 
 // all are the counters as they stand.
-func (v *counterVec) all() (all []tallied) {
+func (v *counterVec) all() (all []counted) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	ways := make([][]*dto.LabelPair, len(v.ways))
@@ -78,24 +78,24 @@ func (v *counterVec) all() (all []tallied) {
 		for i, value := range row {
 			labels := append([]*dto.LabelPair{first}, ways[i]...)
 			slices.SortFunc(labels, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
-			all = append(all, tallied{v.desc, labels, value})
+			all = append(all, counted{v.desc, labels, value})
 		}
 	}
 	return all
 }
 
-// tallied is one of them as it is told: a [prometheus.Metric].
-type tallied struct {
+// counted is one of them as a [prometheus.Metric].
+type counted struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair
 	value  float64
 }
 
 // Desc is a [prometheus.Metric]'s.
-func (c tallied) Desc() *prometheus.Desc { return c.desc }
+func (c counted) Desc() *prometheus.Desc { return c.desc }
 
 // Write is a [prometheus.Metric]'s.
-func (c tallied) Write(to *dto.Metric) error {
+func (c counted) Write(to *dto.Metric) error {
 	to.Label, to.Counter = c.labels, &dto.Counter{Value: &c.value}
 	return nil
 }

@@ -12,7 +12,7 @@ type Election struct {
 	metrics *Metrics
 	lock    string
 	lease   lease
-	gauges  []prometheus.Collector // that ask for what they tell
+	gauges  []prometheus.Collector // read when they are scraped
 }
 
 // Election returns the metrics of the election of a lock, which are there from then on.
@@ -41,8 +41,10 @@ func (m *Metrics) Election(lock string) *Election {
 	m.clockOffset.WithLabelValues(lock)
 	m.redisUp.WithLabelValues(lock).Set(1) // until it is known to be away
 	e.gauges = []prometheus.Collector{
-		e.ask("lease_remaining_seconds", "Time until this node must have stopped leading if no renewal succeeds; 0 on a standby.", e.lease.remaining),
-		e.ask("lease_remaining_low_seconds", "Lowest lease_remaining_seconds of the last 5 to 10 minutes of this term; 0 on a standby.", e.lease.low),
+		e.ask("lease_remaining_seconds", "Time until this node must have stopped leading if no renewal succeeds; 0 "+
+			"on a standby.", e.lease.remaining),
+		e.ask("lease_remaining_low_seconds", "Lowest lease_remaining_seconds of the last 5 to 10 minutes of this "+
+			"term; 0 on a standby.", e.lease.low),
 	}
 	m.registry.MustRegister(e.gauges...)
 	return e
@@ -72,15 +74,15 @@ func (e *Election) Forget() {
 	}
 }
 
-// Won tells that this node leads, under epoch.
+// Won reports that this node leads, under epoch.
 func (e *Election) Won(epoch int64) {
 	e.metrics.leader.WithLabelValues(e.lock).Set(1)
 	e.Epoch(epoch)
 	e.Transition("won")
 }
 
-// Ended tells that this node's term ended: lost, expired, stepped_down or released.
-// What is known of its jobs stays: nobody else may be there to tell it. They only run next
+// Ended reports that this node's term ended: lost, expired, stepped_down or released.
+// What is known of its jobs stays: no other node may be there to report it. They only run next
 // elsewhere.
 func (e *Election) Ended(reason string, jobs ...string) {
 	e.metrics.leader.WithLabelValues(e.lock).Set(0)
@@ -96,16 +98,16 @@ func (e *Election) Transition(reason string) {
 	e.metrics.transitions.add(1, e.lock, reason)
 }
 
-// Epoch tells the epoch that this node knows, after it was raised or as a standby.
+// Epoch reports the epoch that this node knows, after it was raised or as a standby.
 func (e *Election) Epoch(epoch int64) {
 	e.metrics.epoch.WithLabelValues(e.lock).Set(float64(epoch))
 }
 
-// Lease tells how to ask for the time left to the hard stop, from the beginning of
+// Lease sets the function for the time left to the hard stop, from the beginning of
 // a term; left must not block. Ended forgets it.
 func (e *Election) Lease(left func() time.Duration) { e.lease.watch(left) }
 
-// Renewal tells of one attempt to renew: renewed, lost, refused or unknown. Called
+// Renewal reports one attempt to renew: renewed, lost, refused or unknown. Called
 // before the lease is extended, it also sees how close it was.
 func (e *Election) Renewal(outcome string, took time.Duration) {
 	e.lease.sample()

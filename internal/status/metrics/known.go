@@ -7,12 +7,12 @@ import (
 	"baton/internal/diagnose"
 )
 
-// newsFor is how long what a node has learned of a job is told as it was: it is learned anew
-// before. Later nobody can be asked, and what was late only gets later.
-const newsFor = time.Minute
+// currentFor is how long what a node has learned of a job is shown as it was: it is learned anew
+// before. Later no server answers, and what was late only gets later.
+const currentFor = time.Minute
 
-// knownJob is what a node knows of a job, whoever leads: it outlives the term in which it
-// was learned, since nobody else may be there to tell of it.
+// knownJob is what a node knows of a job, leader or not: it outlives the term in which it
+// was learned, since no other node may be there to report it.
 type knownJob struct {
 	job      diagnose.Job
 	at       time.Time // when this node learned it
@@ -34,8 +34,8 @@ func (m *Metrics) learn(job string, how func(*knownJob)) {
 	how(k)
 }
 
-// tellKnown brings up to date what changes as time passes.
-func (m *Metrics) tellKnown(now time.Time) {
+// refresh brings up to date what changes as time passes.
+func (m *Metrics) refresh(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for job, k := range m.known {
@@ -53,14 +53,14 @@ func (m *Metrics) tellKnown(now time.Time) {
 // run that went on then is not waited for any more.
 func (k *knownJob) judged(now time.Time) (diagnose.Job, time.Time) {
 	j, asOf := k.job, k.at
-	if now.Sub(k.at) > newsFor {
+	if now.Sub(k.at) > currentFor {
 		j.Awaited, asOf = false, now
 	}
 	return j, asOf
 }
 
 func (k *knownJob) lagAt(now time.Time) time.Duration {
-	if age := now.Sub(k.measured); k.lag > 0 && age > newsFor {
+	if age := now.Sub(k.measured); k.lag > 0 && age > currentFor {
 		return k.lag + age
 	}
 	return max(k.lag, 0)

@@ -19,7 +19,8 @@ import (
 // the configuration can lead to is there from the start, at zero, so that rates
 // and alerts see the first event. docs/reference/metrics.md lists them.
 //
-// What is of one election is told through [Metrics.Election]. The methods take plain values and never block; all may be called at any time.
+// [Metrics.Election] has those of one election. The methods take plain values and never block;
+// all may be called at any time.
 type Metrics struct {
 	registry *prometheus.Registry
 	scraped  atomic.Int64 // when they were last asked for, in Unix nanoseconds
@@ -108,10 +109,11 @@ func few(bounds []float64, jobs int) []float64 {
 	return kept
 }
 
-// NewMetrics returns the metrics of a node of that version with those jobs; AddFlushes
-// tells which of them are flushes.
+// New returns the metrics of a node of that version with those jobs; AddFlushes
+// says which of them are flushes.
 func New(version string, jobs []string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{}, known: map[string]*knownJob{}, elections: map[string]*Election{}}
+	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{},
+		known: map[string]*knownJob{}, elections: map[string]*Election{}}
 	m.registerElection(version)
 	m.registerSurroundings()
 	m.registerJobs(len(jobs))
@@ -134,13 +136,14 @@ func (m *Metrics) registerElection(version string) {
 	m.gauges("build_info", "1; the labels say what runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
 }
 
-// registerSurroundings registers what every node sees around it, whoever leads.
+// registerSurroundings registers what every node sees around it, leader or not.
 func (m *Metrics) registerSurroundings() {
 	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
 	m.nodes = m.gauges("nodes", "Nodes of the election: live, or gone without having shut down.", "lock", "state")
 	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration is not the leader's.", "lock")
-	m.paused = m.gauges("election_paused", "1 while an operator has nobody lead, else 0.", "lock")
-	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's; half a round trip is uncertain.", "lock")
+	m.paused = m.gauges("election_paused", "1 while an operator has paused the election, else 0.", "lock")
+	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's; half a "+
+		"round trip is uncertain.", "lock")
 }
 
 func (m *Metrics) registerJobs(jobs int) {
@@ -149,18 +152,23 @@ func (m *Metrics) registerJobs(jobs int) {
 	m.jobTook = m.histograms("job_duration_seconds", "Time that runs took.", few(runBuckets(), jobs), "job")
 	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", few(quickBuckets(), jobs), "job")
 	m.jobNext = m.gauges("job_next_run_timestamp_seconds", "When the job runs next, as Unix time; 0: not on this node.", "job")
-	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds", "When the job last succeeded, as Unix time; 0: not known to this node.", "job")
+	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds",
+		"When the job last succeeded, as Unix time; 0: not known to this node.", "job")
 	m.jobFailures = m.gauges("job_consecutive_failures", "Runs that failed since the last success.", "job")
 	m.jobPaused = m.gauges("job_paused", "1 while the job is paused, else 0.", "job")
 	m.jobOverdue = m.gauges("job_overdue_seconds", "How long ago a run was due with no success since; 0 if there is one.", "job")
-	m.jobLate = m.gauges("job_late", "1 while the job is late, as page and notifications say: overdue for longer than its late_after; a flush without one for a minute.", "job")
-	m.jobAge = m.gauges("job_known_age_seconds", "How old what this node knows of the job is: its failures, pause, overdue, lag and backlog; +Inf: it knows nothing yet.", "job")
+	m.jobLate = m.gauges("job_late", "1 while the job is late, as page and notifications say: overdue for longer "+
+		"than its late_after; a flush without one for a minute.", "job")
+	m.jobAge = m.gauges("job_known_age_seconds", "How old what this node knows of the job is: its failures, pause, "+
+		"overdue, lag and backlog; +Inf: it knows nothing yet.", "job")
 	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after, from which on it is called late; 0: not set.", "job")
 }
 
 func (m *Metrics) registerFlush(jobs int) {
-	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put aside as dead letters.", "job", "outcome")
-	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", few(quickBuckets(), jobs), "job")
+	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put "+
+		"aside as dead letters.", "job", "outcome")
+	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.",
+		few(quickBuckets(), jobs), "job")
 	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis.", "job")
 	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis.", "job")
 	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
@@ -194,7 +202,7 @@ func (m *Metrics) AddJobs(names ...string) {
 	}
 }
 
-// AddFlushes registers what only flushes tell, for those of the jobs that are one.
+// AddFlushes registers the metrics of flushes, for those of the jobs that are one.
 func (m *Metrics) AddFlushes(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +219,7 @@ func (m *Metrics) AddFlushes(names ...string) {
 	}
 }
 
-// ForgetJobs takes away what is told of the present of jobs that are no more. What has
+// ForgetJobs takes away the gauges of jobs that are no more. What has
 // been counted of them stays.
 func (m *Metrics) ForgetJobs(names ...string) {
 	m.mu.Lock()
@@ -232,7 +240,8 @@ func (m *Metrics) present() []*prometheus.GaugeVec {
 }
 
 func (m *Metrics) ofJobs() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.jobFailures, m.jobPaused, m.jobOverdue, m.jobLate, m.jobLateAfter, m.jobAge}
+	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.jobFailures, m.jobPaused, m.jobOverdue, m.jobLate,
+		m.jobLateAfter, m.jobAge}
 }
 
 // setOf sets a gauge of a job that is among known, unless the job is no more: its last
@@ -272,7 +281,7 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	return v
 }
 
-// scrapeTimeout is what Prometheus waits for an answer unless told.
+// scrapeTimeout is Prometheus' default.
 const scrapeTimeout = 10 * time.Second
 
 // Handler serves the metrics. One collector that fails does not hide the others.
@@ -284,10 +293,10 @@ func (m *Metrics) Handler(log *zap.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now()
 		m.scraped.Store(now.UnixNano())
-		m.tellKnown(now)
+		m.refresh(now)
 		serve.ServeHTTP(w, r)
 	})
 }
 
-// Scraped is when somebody last asked for the metrics; long ago if nobody has.
+// Scraped is the time of the last scrape; long ago without one.
 func (m *Metrics) Scraped() time.Time { return time.Unix(0, m.scraped.Load()) }

@@ -57,13 +57,15 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 	m.AddTargets("ops")
 	got := scrape(t, m)
 	for name, value := range got {
-		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" && !strings.HasPrefix(name, "baton_redis_up") && !strings.HasPrefix(name, "baton_job_known_age") && value != "0" {
+		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" &&
+			!strings.HasPrefix(name, "baton_redis_up") && !strings.HasPrefix(name, "baton_job_known_age") && value != "0" {
 			t.Errorf("%s starts at %s", name, value)
 		}
 	}
 	want := []string{
 		`baton_leader{lock="baton"}`, `baton_epoch{lock="baton"}`, `baton_leader_transitions_total{lock="baton",reason="stepped_down"}`,
-		`baton_lease_remaining_seconds{lock="baton"}`, `baton_lease_remaining_low_seconds{lock="baton"}`, `baton_renew_seconds_count{lock="baton"}`,
+		`baton_lease_remaining_seconds{lock="baton"}`, `baton_lease_remaining_low_seconds{lock="baton"}`,
+		`baton_renew_seconds_count{lock="baton"}`,
 		`baton_renew_outcomes_total{lock="baton",outcome="unknown"}`, `baton_config_last_reload_successful`,
 		`baton_job_runs_total{job="b",result="timed_out",trigger="catch_up"}`, `baton_job_missed_total{job="a",reason="no_leader"}`,
 		`baton_job_duration_seconds_count{job="a"}`, `baton_job_start_delay_seconds_count{job="b"}`,
@@ -115,7 +117,8 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.FlushFenced("a")
 	m.Notified("ops", "dropped", 3)
 	now := time.Now()
-	m.JobStands(diagnose.Job{Name: "a", ConsecutiveFailures: 3, Paused: &diagnose.Pause{Since: now.Add(-59 * time.Minute)}, DueAt: now.Add(-time.Hour)}, now)
+	m.JobStands(diagnose.Job{Name: "a", ConsecutiveFailures: 3,
+		Paused: &diagnose.Pause{Since: now.Add(-59 * time.Minute)}, DueAt: now.Add(-time.Hour)}, now)
 	m.JobLateAfter("a", time.Hour)
 	m.JobLateAfter("gone", time.Hour)
 	e.Sees(Surroundings{Live: 3, Gone: 1, Drifted: 2, Paused: true, Offset: -1500 * time.Millisecond})
@@ -123,13 +126,18 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	led := map[string]string{
 		`baton_job_consecutive_failures{job="a"}`: "3", `baton_job_paused{job="a"}`: "1", `baton_job_overdue_seconds{job="a"}`: "60",
 		`baton_job_late_after_seconds{job="a"}`: "3600", `baton_job_late_after_seconds{job="gone"}`: "",
-		`baton_nodes{lock="baton",state="live"}`: "3", `baton_nodes{lock="baton",state="gone"}`: "1", `baton_nodes_drifted{lock="baton"}`: "2",
+		`baton_nodes{lock="baton",state="live"}`: "3", `baton_nodes{lock="baton",state="gone"}`: "1",
+		`baton_nodes_drifted{lock="baton"}`:   "2",
 		`baton_election_paused{lock="baton"}`: "1", `baton_clock_offset_seconds{lock="baton"}`: "-1.5", `baton_redis_up{lock="baton"}`: "0",
-		`baton_leader{lock="baton"}`: "1", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="won"}`: "1",
-		`baton_leader_transitions_total{lock="baton",reason="quarantined"}`: "1", `baton_renew_seconds_count{lock="baton"}`: "2", `baton_renew_seconds_sum{lock="baton"}`: "1.003",
-		`baton_renew_outcomes_total{lock="baton",outcome="renewed"}`: "1", `baton_renew_outcomes_total{lock="baton",outcome="unknown"}`: "1",
-		`baton_job_runs_total{job="a",result="succeeded",trigger="schedule"}`: "1", `baton_job_runs_total{job="a",result="failed",trigger="retry"}`: "1",
-		`baton_job_duration_seconds_sum{job="a"}`: "3", `baton_job_start_delay_seconds_sum{job="a"}`: "0.2",
+		`baton_leader{lock="baton"}`: "1", `baton_epoch{lock="baton"}`: "42",
+		`baton_leader_transitions_total{lock="baton",reason="won"}`:         "1",
+		`baton_leader_transitions_total{lock="baton",reason="quarantined"}`: "1",
+		`baton_renew_seconds_count{lock="baton"}`:                           "2", `baton_renew_seconds_sum{lock="baton"}`: "1.003",
+		`baton_renew_outcomes_total{lock="baton",outcome="renewed"}`:          "1",
+		`baton_renew_outcomes_total{lock="baton",outcome="unknown"}`:          "1",
+		`baton_job_runs_total{job="a",result="succeeded",trigger="schedule"}`: "1",
+		`baton_job_runs_total{job="a",result="failed",trigger="retry"}`:       "1",
+		`baton_job_duration_seconds_sum{job="a"}`:                             "3", `baton_job_start_delay_seconds_sum{job="a"}`: "0.2",
 		`baton_job_missed_total{job="a",reason="overlap"}`: "3", `baton_job_next_run_timestamp_seconds{job="a"}`: "1.7531923315e+09",
 		`baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09", `baton_flush_rows_total{job="a",outcome="written"}`: "500",
 		`baton_flush_rows_total{job="a",outcome="dead"}`: "2", `baton_flush_batch_seconds_count{job="a"}`: "1",
@@ -140,10 +148,13 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 
 	e.Ended("lost", "a")
 	wantSeries(t, scrape(t, m), map[string]string{
-		`baton_leader{lock="baton"}`: "0", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="lost"}`: "1",
+		`baton_leader{lock="baton"}`: "0", `baton_epoch{lock="baton"}`: "42",
+		`baton_leader_transitions_total{lock="baton",reason="lost"}`: "1",
 		// How the jobs stand stays: nobody may lead now, and nobody else know it.
-		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77", `baton_job_next_run_timestamp_seconds{job="a"}`: "0",
-		`baton_job_consecutive_failures{job="a"}`: "3", `baton_job_paused{job="a"}`: "1", `baton_job_overdue_seconds{job="a"}`: "60", `baton_job_late_after_seconds{job="a"}`: "3600",
+		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77",
+		`baton_job_next_run_timestamp_seconds{job="a"}`: "0",
+		`baton_job_consecutive_failures{job="a"}`:       "3", `baton_job_paused{job="a"}`: "1",
+		`baton_job_overdue_seconds{job="a"}`: "60", `baton_job_late_after_seconds{job="a"}`: "3600",
 		`baton_flush_rows_total{job="a",outcome="written"}`: "500", `baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09",
 	})
 }
@@ -160,16 +171,20 @@ func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
 		m.JobStands(diagnose.Job{Name: "runs", DueAt: now.Add(-time.Minute), Awaited: true}, now)
 		m.JobStands(diagnose.Job{Name: "paused", Paused: &diagnose.Pause{Since: now}, DueAt: now.Add(-time.Minute)}, now)
 		wantSeries(t, scrape(t, m), map[string]string{
-			`baton_job_overdue_seconds{job="late"}`: "60", `baton_flush_lag_seconds{job="late"}`: "120", `baton_job_overdue_seconds{job="soon"}`: "0",
+			`baton_job_overdue_seconds{job="late"}`: "60", `baton_flush_lag_seconds{job="late"}`: "120",
+			`baton_job_overdue_seconds{job="soon"}`: "0",
 			`baton_job_overdue_seconds{job="runs"}`: "0", `baton_job_overdue_seconds{job="paused"}`: "60",
 			`baton_job_late{job="late"}`: "0", `baton_job_late{job="new"}`: "0",
 			`baton_job_known_age_seconds{job="late"}`: "0", `baton_job_known_age_seconds{job="new"}`: "+Inf",
 		})
 		time.Sleep(5 * time.Minute)
 		wantSeries(t, scrape(t, m), map[string]string{
-			`baton_job_overdue_seconds{job="late"}`: "360", `baton_flush_lag_seconds{job="late"}`: "420", `baton_flush_backlog{job="late"}`: "77",
-			`baton_job_consecutive_failures{job="late"}`: "4", `baton_job_overdue_seconds{job="soon"}`: "270", `baton_flush_lag_seconds{job="soon"}`: "0",
-			`baton_job_late{job="late"}`: "1", `baton_job_late{job="soon"}`: "1", `baton_job_late{job="paused"}`: "0", `baton_job_late{job="new"}`: "0",
+			`baton_job_overdue_seconds{job="late"}`: "360", `baton_flush_lag_seconds{job="late"}`: "420",
+			`baton_flush_backlog{job="late"}`:            "77",
+			`baton_job_consecutive_failures{job="late"}`: "4", `baton_job_overdue_seconds{job="soon"}`: "270",
+			`baton_flush_lag_seconds{job="soon"}`: "0",
+			`baton_job_late{job="late"}`:          "1", `baton_job_late{job="soon"}`: "1", `baton_job_late{job="paused"}`: "0",
+			`baton_job_late{job="new"}`: "0",
 			// Who ran it has not said so for minutes.
 			`baton_job_overdue_seconds{job="runs"}`: "360", `baton_job_overdue_seconds{job="paused"}`: "60",
 			`baton_job_known_age_seconds{job="late"}`: "300", `baton_job_known_age_seconds{job="new"}`: "+Inf",
@@ -188,7 +203,8 @@ func TestLowWaterOfTheLeaseIsKeptAndForgotten(t *testing.T) {
 		}
 		remaining := func(now, low string) {
 			t.Helper()
-			wantSeries(t, scrape(t, m.metrics), map[string]string{`baton_lease_remaining_seconds{lock="baton"}`: now, `baton_lease_remaining_low_seconds{lock="baton"}`: low})
+			wantSeries(t, scrape(t, m.metrics), map[string]string{`baton_lease_remaining_seconds{lock="baton"}`: now,
+				`baton_lease_remaining_low_seconds{lock="baton"}`: low})
 		}
 		remaining("8", "8")
 		time.Sleep(2 * time.Second)
@@ -281,7 +297,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 				if !strings.Contains(row, "`"+label.GetName()+"`") {
 					t.Errorf("docs/reference/metrics.md lacks the label %s of %s", label.GetName(), name)
 				}
-				if free := label.GetName() == "job" || label.GetName() == "lock" || label.GetName() == "target" || name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
+				if free := label.GetName() == "job" || label.GetName() == "lock" || label.GetName() == "target" ||
+					name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
 					t.Errorf("docs/reference/metrics.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
 				}
 			}
@@ -318,7 +335,8 @@ func TestAJobThatIsNoMoreHasNoPresent(t *testing.T) {
 	m.ForgetJobs("gone")
 	m.FlushBehind("gone", 1, time.Second) // its last run ends after that
 	got := scrape(t, m)
-	for _, name := range []string{"job_next_run_timestamp_seconds", "job_last_success_timestamp_seconds", "flush_lag_seconds", "flush_backlog"} {
+	for _, name := range []string{"job_next_run_timestamp_seconds", "job_last_success_timestamp_seconds",
+		"flush_lag_seconds", "flush_backlog"} {
 		if v, ok := got[`baton_`+name+`{job="gone"}`]; ok {
 			t.Errorf("%s is %s", name, v)
 		}

@@ -6,17 +6,17 @@ import (
 	"baton/internal/diagnose"
 )
 
-// JobNext tells when a job runs next; the zero time: not on this node.
+// JobNext reports when a job runs next; the zero time: not on this node.
 func (m *Metrics) JobNext(job string, at time.Time) {
 	m.setOf(m.jobs, job, m.jobNext, unix(at))
 }
 
-// JobStarted tells how long after its slot a run started.
+// JobStarted reports how long after its slot a run started.
 func (m *Metrics) JobStarted(job string, delay time.Duration) {
 	m.jobDelay.WithLabelValues(job).Observe(max(delay, 0).Seconds())
 }
 
-// JobFinished tells how a run ended: succeeded, failed, timed_out or cancelled.
+// JobFinished reports how a run ended: succeeded, failed, timed_out or cancelled.
 func (m *Metrics) JobFinished(job, trigger, result string, finished time.Time, took time.Duration) {
 	m.jobRuns.add(1, job, trigger, result)
 	m.jobTook.WithLabelValues(job).Observe(took.Seconds())
@@ -25,7 +25,7 @@ func (m *Metrics) JobFinished(job, trigger, result string, finished time.Time, t
 	}
 }
 
-// JobSucceeded tells of the last success from the history, which other nodes wrote too.
+// JobSucceeded reports the last success of the history, which other nodes wrote too.
 func (m *Metrics) JobSucceeded(job string, at time.Time) {
 	m.setOf(m.jobs, job, m.jobLastSuccess, unix(at))
 }
@@ -37,7 +37,7 @@ func (m *Metrics) JobStands(j diagnose.Job, at time.Time) {
 	m.learn(j.Name, func(k *knownJob) { k.job, k.at = j, at })
 }
 
-// JobLateAfter tells from when on a job is late, as it is configured; 0: it is not.
+// JobLateAfter reports how overdue a job is late, as configured; 0: it never is.
 func (m *Metrics) JobLateAfter(job string, d time.Duration) {
 	m.setOf(m.jobs, job, m.jobLateAfter, d.Seconds())
 }
@@ -52,18 +52,18 @@ func (m *Metrics) FlushRows(job, outcome string, rows int64) {
 	m.flushRows.add(float64(max(rows, 0)), job, outcome)
 }
 
-// FlushBatch tells how long the transaction of one batch took, repetitions included.
+// FlushBatch reports how long the transaction of one batch took, repetitions included.
 func (m *Metrics) FlushBatch(job string, took time.Duration) {
 	m.flushTook.WithLabelValues(job).Observe(took.Seconds())
 }
 
-// FlushBehind tells how many changes wait in Redis now, and how far the database is behind it.
+// FlushBehind reports how many changes wait in Redis now, and how far the database is behind it.
 func (m *Metrics) FlushBehind(job string, changes int64, lag time.Duration) {
 	m.setOf(m.flushes, job, m.flushBacklog, float64(changes))
 	m.learn(job, func(k *knownJob) { k.measured, k.lag = time.Now(), lag })
 }
 
-// DeadLetters tells how many dead letters of a flush wait in its database.
+// DeadLetters reports how many dead letters of a flush wait in its database.
 func (m *Metrics) DeadLetters(job string, waiting int64) {
 	m.setOf(m.flushes, job, m.deadLetters, float64(waiting))
 }
@@ -71,7 +71,7 @@ func (m *Metrics) DeadLetters(job string, waiting int64) {
 // FlushFenced counts a batch that a newer leader's fence stopped.
 func (m *Metrics) FlushFenced(job string) { m.flushFenced.add(1, job) }
 
-// Reloaded tells whether the configuration could be read anew.
+// Reloaded reports whether the configuration could be read anew.
 func (m *Metrics) Reloaded(ok bool) {
 	m.reloaded.Set(truth(ok))
 }

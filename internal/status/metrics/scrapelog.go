@@ -13,12 +13,12 @@ import (
 // not be written, so one for each of all when the client has hung up.
 type scrapeLog struct {
 	to     *zap.Logger
-	broken web.Seldom
+	broken web.Throttle
 }
 
 func (l *scrapeLog) Println(what ...any) {
 	text := strings.TrimSpace(fmt.Sprintln(what...))
-	l.broken.Tell(func(count int) {
+	l.broken.Log(func(count int) {
 		l.to.Info("metrics were not sent whole", zap.String("error", text), zap.Int("count", count))
 	})
 }

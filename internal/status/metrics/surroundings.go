@@ -2,16 +2,16 @@ package metrics
 
 import "time"
 
-// Surroundings are what a node sees around it when it looks at an election.
+// Surroundings are what a node sees of an election.
 type Surroundings struct {
 	Live    int           // nodes
 	Gone    int           // nodes that have not taken their leave
 	Drifted int           // live nodes whose configuration is not the leader's
-	Paused  bool          // nobody shall lead
+	Paused  bool          // an operator has paused the election
 	Offset  time.Duration // how far Redis' clock is ahead
 }
 
-// Sees tells what this node sees around it, whoever leads.
+// Sees reports what this node sees around it, leader or not.
 func (e *Election) Sees(s Surroundings) {
 	e.metrics.nodes.WithLabelValues(e.lock, "live").Set(float64(s.Live))
 	e.metrics.nodes.WithLabelValues(e.lock, "gone").Set(float64(s.Gone))
@@ -20,5 +20,5 @@ func (e *Election) Sees(s Surroundings) {
 	e.metrics.clockOffset.WithLabelValues(e.lock).Set(s.Offset.Seconds())
 }
 
-// Redis tells whether Redis serves the election.
+// Redis reports whether Redis serves the election.
 func (e *Election) Redis(up bool) { e.metrics.redisUp.WithLabelValues(e.lock).Set(truth(up)) }

@@ -33,14 +33,14 @@ func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, kn
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
 	}
-	extra := p.desk.extras(ctx, p.Watch)
+	extra := p.answers.extras(ctx, p.Watch)
 	d.Letters = extra.letters.text
 	switch {
 	case t.path == "/":
 		p.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
 	case t.path == "/timeline":
 		now := snap.Clock()
-		snap.Events = p.desk.before(ctx, p.Watch, snap.Events)
+		snap.Events = p.answers.before(ctx, p.Watch, snap.Events)
 		v := newTimeline(snap, now)
 		v.Events, v.Cut = newEvents(snap.Events, now), len(snap.Events) == eventsOnTimeline
 		d.Kind, d.Title, d.View = "timeline", "Timeline", v
@@ -82,7 +82,7 @@ func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known, all 
 
 func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, job string) {
 	v := lettersPage{Job: job, Secret: !t.see}
-	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // nobody reads while it moves
+	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // a list that moves cannot be read
 	if p.Node != nil {
 		letters, err := p.Node.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
 		v.Letters, v.More = newLetters(letters, snap.Clock(), t.see), len(letters) == lettersShown
@@ -94,7 +94,9 @@ func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap d
 // lettersOfJob is how many dead letters the page of a job shows.
 const lettersOfJob = 10
 
-func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool, name, before string, samples []operate.Sample) *document {
+func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool,
+	name, before string, samples []operate.Sample,
+) *document {
 	j := jobNamed(snap, name)
 	if j == nil {
 		return p.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
@@ -118,7 +120,7 @@ func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagn
 			}
 		}
 		if !j.Command {
-			letters = p.desk.lettersOf(ctx, p.Watch, name)
+			letters = p.answers.lettersOf(ctx, p.Watch, name)
 		}
 	}
 	v := newJobPage(snap, *j, samples, entries, before)
@@ -144,7 +146,9 @@ func jobAnnounce(v jobPage) string {
 	return v.Name
 }
 
-func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool, name, id, entry string) *document {
+func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool,
+	name, id, entry string,
+) *document {
 	j := jobNamed(snap, name)
 	if j == nil {
 		return p.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
@@ -187,7 +191,7 @@ func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagn
 	return d
 }
 
-// searched is how far back a run is looked for of which nothing but its id is known.
+// searched is how far back a run is searched of which only its id is known.
 const searched = 200
 
 // findRun finds a run among those that go on and in the history; nil: it is in neither.

@@ -13,7 +13,8 @@ func TestPageTellsWhoPausedTheElectionAndHowItGoesOn(t *testing.T) {
 	now := time.Now()
 	s := statustest.Sample(now)
 	s.Paused = &diagnose.Pause{Since: now.Add(-3 * time.Minute), Reason: "by alice: upgrade of <db1>"}
-	if page := render(t, s); !strings.Contains(page, "db1</bdi> leads") || !strings.Contains(page, "Paused by alice: upgrade of &lt;db1&gt;. It is about to step down.") {
+	if page := render(t, s); !strings.Contains(page, "db1</bdi> leads") || !strings.Contains(page,
+		"Paused by alice: upgrade of &lt;db1&gt;. It is about to step down.") {
 		t.Error("a leader that was told to pause is not shown as such")
 	}
 	s.Leader = nil
@@ -36,7 +37,8 @@ func TestPageTellsWhichNodesGoFirstNeverOrLater(t *testing.T) {
 	s.Nodes[2].Stale, s.Nodes[2].Aside = false, `for another 20s: database "main" is away`
 	s.Events = append([]diagnose.Event{{At: s.Now, Event: "paused", Reason: "by alice"}}, s.Events...)
 	page := render(t, s)
-	for _, want := range []string{"priority 10", `">observer</span>`, "Stands aside for another 20s: database &#34;main&#34; is away", "<p>paused<span"} {
+	for _, want := range []string{"priority 10", `">observer</span>`,
+		"Stands aside for another 20s: database &#34;main&#34; is away", "<p>paused<span"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

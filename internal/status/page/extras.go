@@ -126,8 +126,8 @@ func isNil[T any](v T) bool {
 	return false
 }
 
-// desk is what the page asks of the servers for everybody who looks.
-type desk struct {
+// answers are those of the servers that all readers of pages share.
+type answers struct {
 	ask     operate.Node
 	samples kept[[]operate.Sample]
 	letters kept[tally]
@@ -137,12 +137,12 @@ type desk struct {
 	byJob map[string]*kept[[]operate.Letter]
 }
 
-func newDesk(d operate.Node) *desk {
+func newAnswers(d operate.Node) *answers {
 	if d == nil {
 		return nil
 	}
 	events := func(ctx context.Context) ([]diagnose.Event, error) { return d.Events(ctx, eventsOnTimeline) }
-	return &desk{
+	return &answers{
 		events: kept[[]diagnose.Event]{lasts: samplesFor, fetch: events},
 		ask:    d,
 		samples: kept[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
@@ -155,7 +155,7 @@ func newDesk(d operate.Node) *desk {
 	}
 }
 
-func (d *desk) extras(ctx context.Context, w *state.State) extras {
+func (d *answers) extras(ctx context.Context, w *state.State) extras {
 	if d == nil {
 		return extras{}
 	}
@@ -164,7 +164,7 @@ func (d *desk) extras(ctx context.Context, w *state.State) extras {
 
 // before is a history of the election that goes back further than the latest events, if
 // there is one. Nothing is between what both have.
-func (d *desk) before(ctx context.Context, w *state.State, latest []diagnose.Event) []diagnose.Event {
+func (d *answers) before(ctx context.Context, w *state.State, latest []diagnose.Event) []diagnose.Event {
 	if d == nil || len(latest) == 0 {
 		return latest
 	}
@@ -181,7 +181,7 @@ func (d *desk) before(ctx context.Context, w *state.State, latest []diagnose.Eve
 }
 
 // lettersOf are the latest dead letters of a job that there is.
-func (d *desk) lettersOf(ctx context.Context, w *state.State, job string) []operate.Letter {
+func (d *answers) lettersOf(ctx context.Context, w *state.State, job string) []operate.Letter {
 	d.mu.Lock()
 	if d.byJob == nil {
 		d.byJob = map[string]*kept[[]operate.Letter]{}
@@ -198,7 +198,7 @@ func (d *desk) lettersOf(ctx context.Context, w *state.State, job string) []oper
 }
 
 // forget has the dead letters asked for anew: some were replayed or dropped.
-func (d *desk) forget() {
+func (d *answers) forget() {
 	if d == nil {
 		return
 	}

@@ -23,10 +23,12 @@ func TestARunIsFoundHoweverOldItIs(t *testing.T) {
 	link, _, _ = strings.Cut(link, `"`)
 	want := d.Entries[4000]
 	want.Run.NodeID = "the-very-one"
-	if rec := statustest.Get(h, link); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "the-very-one") || !strings.HasSuffix(link, "?entry="+want.ID) {
+	if rec := statustest.Get(h, link); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(),
+		"the-very-one") || !strings.HasSuffix(link, "?entry="+want.ID) {
 		t.Errorf("%s: %d", link, rec.Code)
 	}
-	for _, path := range []string{"/jobs/" + name + "/runs/" + d.Entries[10].Run.ID, "/jobs/" + name + "/runs/" + d.Entries[10].Run.ID + "?entry=x"} {
+	for _, path := range []string{"/jobs/" + name + "/runs/" + d.Entries[10].Run.ID, "/jobs/" + name + "/runs/" +
+		d.Entries[10].Run.ID + "?entry=x"} {
 		if rec := statustest.Get(h, path); rec.Code != http.StatusOK {
 			t.Errorf("%s: %d", path, rec.Code)
 		}
@@ -42,19 +44,22 @@ func TestTheTimelineGoesFurtherBackThanTheStatus(t *testing.T) {
 	var all []diagnose.Event
 	for i := range 400 {
 		at := now.Add(-time.Duration(i) * time.Hour)
-		all = append(all, diagnose.Event{At: at, Event: "stepped_down", NodeID: "db1", Epoch: int64(1000 - i), Reason: "asked"}, diagnose.Event{At: at.Add(-time.Minute), Event: "won", NodeID: "db1", Epoch: int64(1000 - i)})
+		all = append(all, diagnose.Event{At: at, Event: "stepped_down", NodeID: "db1", Epoch: int64(1000 - i),
+			Reason: "asked"}, diagnose.Event{At: at.Add(-time.Minute), Event: "won", NodeID: "db1", Epoch: int64(1000 - i)})
 	}
 	for _, c := range []struct {
 		known []diagnose.Event // by the status; the history may be older
 		old   []diagnose.Event
 		want  int
-	}{{all[:50], all, eventsOnTimeline}, {all[:50], all[:120], 120}, {all[:50], all[3:100], 100}, {all[:50], all[60:100], 50}, {all[:50], nil, 50}, {nil, all, 0}} {
+	}{{all[:50], all, eventsOnTimeline}, {all[:50], all[:120], 120}, {all[:50], all[3:100], 100}, {all[:50],
+		all[60:100], 50}, {all[:50], nil, 50}, {nil, all, 0}} {
 		s := statustest.Sample(now)
 		s.Events = c.known
 		h := newServer(config{Source: statustest.Fixed(s), Node: &statustest.Shelf{PastEvents: c.old}})
 		body := statustest.Get(h, "/timeline").Body.String()
 		n := strings.Count(body, `<span class="num quiet">epoch `)
-		if more := strings.Contains(body, "There may be more before"); n != c.want || more != (n == eventsOnTimeline) || len(body) > atMost {
+		if more := strings.Contains(body, "There may be more before"); n != c.want || more != (n == eventsOnTimeline) ||
+			len(body) > atMost {
 			t.Errorf("%d events are shown, want %d; that there may be more: %t; %d bytes", n, c.want, more, len(body))
 		}
 	}

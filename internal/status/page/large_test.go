@@ -33,7 +33,8 @@ func TestPagesOfALargeInstallationAreSmall(t *testing.T) {
 	if n := strings.Count(body, `<svg class="spark"`); n != 200 {
 		t.Errorf("%d jobs with a plot, want all 200", n)
 	}
-	if body := statustest.Get(h, paths[2]).Body.String(); !strings.Contains(body, "Lag</b>") || !strings.Contains(body, `aria-label="History"`) {
+	if body := statustest.Get(h, paths[2]).Body.String(); !strings.Contains(body, "Lag</b>") || !strings.Contains(body,
+		`aria-label="History"`) {
 		t.Error("the page of a job lacks its plot, or the way to older history")
 	}
 }

@@ -30,13 +30,13 @@ type edition struct {
 	full    func() []byte // likewise, all of it; made when it is asked for
 }
 
-// newHub returns the feeds of pages that people look at: each is rendered once for all who
-// look at the same one.
+// newHub returns the feeds of the pages that are open: each is rendered once for all who
+// read the same one.
 func newHub(p *Pages) *web.Feeds[topic, *edition] {
 	return web.NewFeeds(web.Source[topic, *edition]{Most: maxLive, Life: p.Watch.Life, Begin: p.Watch.Begin, Open: p.keepCurrent})
 }
 
-// keepCurrent renders one page whenever the state is told.
+// keepCurrent renders one page whenever there is a new state.
 func (p *Pages) keepCurrent(t topic) func(context.Context, *web.Feed[*edition]) {
 	updates, leave, ok := p.Watch.Subscribe()
 	if !ok {

@@ -100,13 +100,15 @@ func TestAReaderHasThePageAsItIs(t *testing.T) {
 		late.take(t, second())
 		for name, b := range map[string]*reader{"early": early, "late": late} {
 			if b.fulls != 1 || b.patches < 12 || !slices.Equal(b.page, shown) {
-				t.Errorf("%s: all of the page %d times, %d changes, %d lines; the page has %d", name, b.fulls, b.patches, len(b.page), len(shown))
+				t.Errorf("%s: all of the page %d times, %d changes, %d lines; the page has %d", name, b.fulls,
+					b.patches, len(b.page), len(shown))
 			}
 		}
 		if early.beats < 20 {
 			t.Errorf("%d signs of life in 20 s", early.beats)
 		}
-		if kind, buffering := w.Header().Get("Content-Type"), w.Header().Get("X-Accel-Buffering"); kind != "text/event-stream" || buffering != "no" {
+		if kind, buffering := w.Header().Get("Content-Type"),
+			w.Header().Get("X-Accel-Buffering"); kind != "text/event-stream" || buffering != "no" {
 			t.Errorf("%q, %q", kind, buffering)
 		}
 		h.page.Watch.End()
@@ -128,7 +130,8 @@ func TestAReaderOfAnotherBuildLoadsThePageAnew(t *testing.T) {
 		if text := stop(); !strings.Contains(text, "event: full\n") || strings.Contains(text, "upgraded") {
 			t.Errorf("%.100s", text)
 		}
-		for path, want := range map[string]int{"/live?page=/nothing": 404, "/live?page=": 400, "/live?page=jobs": 400, "/live?page=%25": 400} {
+		for path, want := range map[string]int{"/live?page=/nothing": 404, "/live?page=": 400, "/live?page=jobs": 400,
+			"/live?page=%25": 400} {
 			if rec := statustest.Get(h, path); rec.Code != want {
 				t.Errorf("%s: %d, want %d", path, rec.Code, want)
 			}

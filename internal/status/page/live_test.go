@@ -34,7 +34,8 @@ func TestADifferenceMakesOneTextTheOther(t *testing.T) {
 
 func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
 	body := `<p><time data-tick="near" data-at="1">5 s ago</time> x <time datetime="2" data-tick="held">1 h</time>y`
-	if got := string(still([]byte(body))); got != `<p><time data-tick="near" data-at="1"></time> x <time datetime="2" data-tick="held"></time>y` {
+	const want = `<p><time data-tick="near" data-at="1"></time> x <time datetime="2" data-tick="held"></time>y`
+	if got := string(still([]byte(body))); got != want {
 		t.Errorf("still: %s", got)
 	}
 	s := statustest.Sample(time.Now())

@@ -13,8 +13,8 @@ import (
 	"baton/internal/diagnose"
 	"baton/internal/operate"
 	"baton/internal/status/auth"
+	"baton/internal/status/state"
 	"baton/internal/status/web"
-	"baton/internal/text"
 )
 
 // message is a page that says one thing.
@@ -46,7 +46,8 @@ type signInForm struct {
 // orderOf reads an order from the query of a confirmation or its form.
 func orderOf(form url.Values) operate.Order {
 	o := operate.Order{
-		Kind: operate.Kind(form.Get("action")), Job: form.Get("job"), RunID: form.Get("run"), Letter: form.Get("letter"), To: form.Get("to"), Lock: form.Get("lock"),
+		Kind: operate.Kind(form.Get("action")), Job: form.Get("job"), RunID: form.Get("run"),
+		Letter: form.Get("letter"), To: form.Get("to"), Lock: form.Get("lock"),
 		Force: form.Get("force") != "",
 	}
 	if d, err := time.ParseDuration(form.Get("for")); err == nil && d > 0 {
@@ -55,15 +56,11 @@ func orderOf(form url.Values) operate.Order {
 	return o
 }
 
-// signedOnPage is who gives an order on the page, and why, as the history has it.
-func signedOnPage(form url.Values) (by, why string) {
-	by, why = strings.TrimSpace(text.Clip(visible(form.Get("name")), 60)), strings.TrimSpace(text.Clip(visible(form.Get("why")), 200))
-	return cmp.Or(by, "somebody on the page"), why
-}
-
 // newConfirmation says what an order does; false if there is no such order.
 func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) {
-	c := confirmation{Fields: map[string]string{"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s)}, Back: "/", Once: rand.Text()}
+	c := confirmation{Fields: map[string]string{
+		"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s),
+	}, Back: "/", Once: rand.Text()}
 	if o.Job != "" {
 		c.Back = jobURL(o.Job)
 	}
@@ -90,18 +87,23 @@ func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) 
 		confirmPause(&c, o)
 	case operate.KindRun:
 		c.Heading, c.Button, c.Command, c.Force = "Run "+o.Job+" now?", "Run now", "baton job run "+o.Job, true
-		c.What = leader + " runs " + o.Job + " once, beside its schedule. If a run goes on, this one waits for it, or is refused, as its configuration says."
+		c.What = leader + " runs " + o.Job + " once, beside its schedule. If a run goes on, this one waits for it, " +
+			"or is refused, as its configuration says."
 	case operate.KindCancel:
 		c.Heading, c.Button, c.Danger, c.Command = "Cancel "+o.Job+"?", "Cancel the run", true, "baton job cancel "+o.Job
-		c.What = "What of " + o.Job + " runs is told to end, and killed if it does not. What a flush has not committed stays in Redis. A retry that is to come is taken back."
+		c.What = "All runs of " + o.Job + " are ended, by force if need be. What a flush has not committed stays in " +
+			"Redis. A pending retry is dropped."
 		if o.RunID != "" {
-			c.What, c.Back = "The run "+o.RunID+" is told to end, and killed if it does not. What a flush has not committed stays in Redis.", runURL(o.Job, o.RunID)
+			c.What, c.Back = "The run "+o.RunID+" is ended, by force if need be. What a flush has not committed "+
+				"stays in Redis.", runURL(o.Job, o.RunID)
 		}
 	case operate.KindReplay:
 		c.Heading, c.Button, c.Command, c.Back = "Replay the dead letter?", "Replay", "baton dead replay "+o.Letter, "/dead-letters"
-		c.What = "The record " + o.Letter + " goes through its job’s flush again. If it fits now, it is written to its table, and is a dead letter no more."
+		c.What = "The record " + o.Letter + " goes through its job’s flush again. If it fits now, it is written to " +
+			"its table, and is a dead letter no more."
 	case operate.KindDrop:
-		c.Heading, c.Button, c.Danger, c.Command, c.Back = "Drop the dead letter?", "Drop it for good", true, "baton dead drop "+o.Letter, "/dead-letters"
+		c.Heading, c.Button, c.Danger, c.Command, c.Back = "Drop the dead letter?", "Drop it for good", true,
+			"baton dead drop "+o.Letter, "/dead-letters"
 		c.What = "The record " + o.Letter + " is deleted. It is nowhere else: this cannot be undone."
 	default:
 		return c, false
@@ -140,7 +142,8 @@ func needsOf(o operate.Order) string {
 
 func (p *Pages) serveConfirm(w http.ResponseWriter, r *http.Request) {
 	if p.Do == nil || !p.Auth.Enabled(r) {
-		p.say(w, r, http.StatusForbidden, message{Tone: warn, Heading: "No orders are taken here", Text: "Set http.token_file in this node’s configuration, or give the order on its host, by baton.", Back: "/"})
+		p.say(w, r, http.StatusForbidden, message{Tone: warn, Heading: "No orders are taken here",
+			Text: "Set http.token_file in this node’s configuration, or give the order on its host, by baton.", Back: "/"})
 		return
 	}
 	if auth.CallerOf(r.Context()).How == "" {
@@ -169,7 +172,8 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	c, ok := newConfirmation(o, snap)
 	switch {
 	case errors.Is(err, auth.ErrSignIn) && ok:
-		p.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done", Text: "You are signed out by now, so nothing was done. Sign in, and confirm it again.", Again: confirmURL(o), Back: "/"})
+		p.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done",
+			Text: "You are signed out by now, so nothing was done. Sign in, and confirm it again.", Again: confirmURL(o), Back: "/"})
 		return
 	case err != nil:
 		why := web.Refused(err)
@@ -202,22 +206,27 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 
 // carryOut has an order done that is still about what was confirmed, and says what came of
 // it. final: the same form must not have it done again.
-func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap diagnose.Snapshot) (m message, out operate.Outcome, final bool) {
+func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap diagnose.Snapshot) (
+	m message, out operate.Outcome, final bool,
+) {
 	if confirmed := r.PostForm.Get("standing"); confirmed != "" && confirmed != c.Fields["standing"] {
 		return message{
-			Tone: warn, Heading: "Not done", Text: "Things have changed since you opened the form: " + byNow(o, snap) + ". So nothing was done. See how things stand, and confirm it again.",
+			Tone: warn, Heading: "Not done", Text: "Things have changed since you opened the form: " + byNow(o, snap) +
+				". So nothing was done. See how things stand, and confirm it again.",
 			Again: confirmURL(o), Back: c.Back,
 		}, out, false
 	}
-	o.By, o.Reason = signedOnPage(r.PostForm)
+	o.By, o.Reason = state.Signed(r.PostForm.Get("name"), r.PostForm.Get("why"))
+	o.By = cmp.Or(o.By, "somebody on the page")
 	out, err := p.Do(r.Context(), o)
 	if o.Kind == operate.KindReplay || o.Kind == operate.KindDrop {
-		p.desk.forget()
+		p.answers.forget()
 	}
 	m = message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
 	var never *web.Refusal
 	switch {
-	case errors.As(err, &never), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads), errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid):
+	case errors.As(err, &never), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads),
+		errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid):
 		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
 		return m, out, false
 	case err != nil: // a server that does not answer may have done it
@@ -267,7 +276,8 @@ func (p *Pages) serveSignOut(w http.ResponseWriter, r *http.Request) {
 // ownPath is an address on this page; another one's becomes the first page.
 func ownPath(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
 	return next
@@ -278,7 +288,7 @@ func (p *Pages) say(w http.ResponseWriter, r *http.Request, code int, m message)
 	p.send(w, r, "message", m.Heading, code, m)
 }
 
-// send sends a page that is made for whoever asks alone.
+// send sends a page that is made for one request alone.
 func (p *Pages) send(w http.ResponseWriter, r *http.Request, kind, title string, code int, view any) {
 	snap, known := p.Watch.Snapshot(r.Context())
 	d := p.newDocument(topic{path: r.URL.Path, see: p.Auth.MaySee(r), order: p.takesOrders(r)}, snap, known)
@@ -286,7 +296,7 @@ func (p *Pages) send(w http.ResponseWriter, r *http.Request, kind, title string,
 	p.write(w, r, d)
 }
 
-// results keeps what the latest orders came to: the page that tells is another one than
+// results keeps the outcomes of the latest orders: the page that shows one is another than
 // that which ordered.
 type results struct {
 	mu   sync.Mutex

@@ -34,7 +34,7 @@ var (
 	pageJS string
 )
 
-// pageConfig is what pages are made of.
+// Config is what pages are made of.
 type Config struct {
 	Watch  *state.State
 	Auth   *auth.Auth
@@ -44,19 +44,20 @@ type Config struct {
 	Log    *zap.Logger
 }
 
-// page renders the pages: each one document, with style sheet and script inside, that
+// Pages renders the pages: each one document, with style sheet and script inside, that
 // asks for nothing from anywhere.
 type Pages struct {
 	Config
 	template *template.Template
 	Policy   string // Content-Security-Policy that allows exactly the two inline parts
 	build    string
-	desk     *desk
+	answers  *answers
 	hub      *web.Feeds[topic, *edition]
 	results  *results
 	turns    *turns
 }
 
+// New returns the pages of c.
 func New(c Config) *Pages {
 	css, js := digest(pageCSS), digest(pageJS)
 	parts := template.FuncMap{
@@ -66,7 +67,7 @@ func New(c Config) *Pages {
 		"url": orderLink, "seenWithin": diagnose.SeenWithin.Milliseconds,
 	}
 	p := &Pages{
-		Config: c, desk: newDesk(c.Node),
+		Config: c, answers: newAnswers(c.Node),
 		template: template.Must(template.New("page").Funcs(parts).ParseFS(pageHTML, "page*.html")),
 		Policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; "+
 			"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", css, js),
@@ -110,12 +111,12 @@ type document struct {
 	HowTo    bool   // say how to have them taken
 	View     any
 
-	// Of whoever asks; they are not part of what is shared.
+	// Of one session; they are not part of what is shared.
 	SignedIn bool
 	CSRF     string
 }
 
-// topic is a page as far as it is the same for all who look at it.
+// topic is a page as far as it is the same for all its readers.
 type topic struct {
 	path, query string
 	see, order  bool // what callers may see; whether orders are taken
@@ -125,7 +126,8 @@ type topic struct {
 func (p *Pages) newDocument(t topic, snap diagnose.Snapshot, known bool) *document {
 	now := snap.Clock()
 	d := &document{
-		Code: http.StatusOK, Build: p.build, NodeID: cmp.Or(snap.NodeID, "unnamed node"), Version: snap.Version, LockKey: snap.LockKey, Role: string(snap.Role),
+		Code: http.StatusOK, Build: p.build, NodeID: cmp.Or(snap.NodeID, "unnamed node"), Version: snap.Version,
+		LockKey: snap.LockKey, Role: string(snap.Role),
 		Now: at(now.UTC(), now), URL: t.path, Refresh: 5, CanOrder: t.order, See: t.see, HowTo: !t.order,
 	}
 	if t.query != "" {

@@ -1,4 +1,4 @@
-// Keeps the page current without loading it anew: the node tells what changes, and only
+// Keeps the page current without loading it anew: the node sends what changes, and only
 // that is changed, so that a selection, the focus and the scroll position stay. Where that
 // stream is refused the page is asked for again and again. Without this script it reloads.
 (() => {
@@ -83,7 +83,7 @@
   function silence() {
     if (Date.now() - heard < lostAfter || document.hidden) return;
     if (lost.hidden) {
-      lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${utc(heard + ahead)}. Trying again … The page of another node tells how things stand now.`;
+      lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${utc(heard + ahead)}. Trying again … The page of another node shows the state now.`;
       lost.hidden = false;
       root.classList.add("stale");
       document.title = `Connection to ${root.dataset.node} lost · baton`;
@@ -114,7 +114,7 @@
       morph(live, fresh.getElementById("live"));
       hear(Number(fresh.documentElement.dataset.now));
     } catch {
-      // silence() tells
+      // silence() shows it
     } finally {
       asking = false;
     }
@@ -153,7 +153,7 @@
       source = null;
       return;
     }
-    if (Date.now() - heard > lostAfter) root.classList.add("stale"); // until the node has told how things stand by now
+    if (Date.now() - heard > lostAfter) root.classList.add("stale"); // until the node has sent the present state
     heard = Date.now();
     if (!source) listen();
   });

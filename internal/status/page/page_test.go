@@ -41,15 +41,19 @@ func pageOf(t *testing.T, h *server, topic topic, s diagnose.Snapshot, known boo
 
 func TestPageEscapesEveryText(t *testing.T) {
 	s := statustest.Sample(time.Now())
-	s.NodeID, s.Version, s.LockKey, s.Role, s.Error = statustest.Hostile, statustest.Hostile, statustest.Hostile, statustest.Hostile, statustest.Hostile
+	s.NodeID, s.Version, s.LockKey, s.Role, s.Error = statustest.Hostile, statustest.Hostile, statustest.Hostile,
+		statustest.Hostile, statustest.Hostile
 	s.Leader.NodeID, s.Leader.Owner = statustest.Hostile, statustest.Hostile
 	s.Redis = diagnose.Redis{Host: statustest.Hostile, Error: statustest.Hostile}
 	for i := range s.Nodes {
-		s.Nodes[i] = diagnose.Node{ID: statustest.Hostile, State: statustest.Hostile, Version: statustest.Hostile, ConfigHash: statustest.Hostile, Address: statustest.Hostile}
+		s.Nodes[i] = diagnose.Node{ID: statustest.Hostile, State: statustest.Hostile, Version: statustest.Hostile,
+			ConfigHash: statustest.Hostile, Address: statustest.Hostile}
 	}
-	run := &diagnose.Run{ID: statustest.Hostile, State: statustest.Hostile, Trigger: statustest.Hostile, Error: statustest.Hostile, NodeID: statustest.Hostile, Dead: 1}
+	run := &diagnose.Run{ID: statustest.Hostile, State: statustest.Hostile, Trigger: statustest.Hostile,
+		Error: statustest.Hostile, NodeID: statustest.Hostile, Dead: 1}
 	for i := range s.Jobs {
-		s.Jobs[i] = diagnose.Job{Name: statustest.Hostile, Schedule: statustest.Hostile, ScheduleWords: statustest.Hostile + ".", TimeZone: statustest.Hostile, Target: statustest.Hostile, LastRun: run}
+		s.Jobs[i] = diagnose.Job{Name: statustest.Hostile, Schedule: statustest.Hostile,
+			ScheduleWords: statustest.Hostile + ".", TimeZone: statustest.Hostile, Target: statustest.Hostile, LastRun: run}
 	}
 	s.Jobs[0].Running = run
 	for i := range s.Events {
@@ -98,7 +102,8 @@ func TestPageIsWellFormedWhateverTheState(t *testing.T) {
 	failing.Error, failing.AgeMS = "boom", 90_000
 	vacant := failing
 	vacant.Leader = nil
-	for name, s := range map[string]diagnose.Snapshot{"sample": statustest.Sample(now), "empty": empty, "foreign": foreign, "failing": failing, "vacant": vacant} {
+	for name, s := range map[string]diagnose.Snapshot{"sample": statustest.Sample(now), "empty": empty,
+		"foreign": foreign, "failing": failing, "vacant": vacant} {
 		for _, known := range []bool{true, false} {
 			h := newServer(config{Source: statustest.Fixed(s)})
 			var err error
@@ -121,8 +126,10 @@ func TestPageCanBeReadWithoutScriptAndWithoutEyes(t *testing.T) {
 	page := render(t, statustest.Sample(time.Now()))
 	for _, want := range []string{
 		`<html lang="en"`, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, `name="viewport"`,
-		`<header`, `<main`, `<footer>`, `role="status" aria-live="polite">db1 leads, epoch 1753192331043. Data is late. Jobs are failing. A node is silent<`,
-		`<progress aria-label="Lease left" max="10000" value="8120">`, `<th scope="col">Schedule`, `<th scope="row"><a href="/jobs/users"><bdi>users</bdi></a>`,
+		`<header`, `<main`, `<footer>`,
+		`role="status" aria-live="polite">db1 leads, epoch 1753192331043. Data is late. Jobs are failing. A node is silent<`,
+		`<progress aria-label="Lease left" max="10000" value="8120">`, `<th scope="col">Schedule`,
+		`<th scope="row"><a href="/jobs/users"><bdi>users</bdi></a>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %s", want)
@@ -135,7 +142,8 @@ func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 	for _, want := range []string{
 		"<title>Data is late · db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
 		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen lately", // the verdicts
-		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)", ">12 s</time> on db1", // the jobs
+		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)",
+		">12 s</time> on db1", // the jobs
 		"1,200 rows of 185,400 changes", "by alice: ", ">20 min</time>",
 		"not the leader’s", "asked by alice: upgrade", "stepped down", "no renewal was answered in time", // nodes, events
 	} {
@@ -148,7 +156,8 @@ func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	now := time.Now()
 	job := func(name string, lag float64, change func(*diagnose.Job)) diagnose.Job {
-		j := diagnose.Job{Name: name, DueAt: now.Add(-time.Duration(lag) * time.Second), LagSeconds: new(lag), Backlog: new(int64(10)), LastRun: &diagnose.Run{State: "succeeded"}}
+		j := diagnose.Job{Name: name, DueAt: now.Add(-time.Duration(lag) * time.Second), LagSeconds: new(lag),
+			Backlog: new(int64(10)), LastRun: &diagnose.Run{State: "succeeded"}}
 		if change != nil {
 			change(&j)
 		}
@@ -161,34 +170,69 @@ func TestVerdicts(t *testing.T) {
 		got  verdict
 		want verdict
 	}{
-		"data current":   {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 50, nil)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 50 s behind; 20 changes waiting"}},
-		"data late":      {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 61, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min 1 s late", Note: "b; 20 changes waiting"}},
-		"data later":     {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 90, nil), job("b", 70, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min 30 s late", Note: "a and 1 more; 20 changes waiting"}},
-		"data at rest":   {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a", LagSeconds: new(0.0), Backlog: new(int64(0))}}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "nothing waits to be written"}},
-		"data patient":   {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 90, patient)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 1 min 30 s behind; 10 changes waiting"}},
-		"data unknown":   {dataVerdict(diagnose.Snapshot{Error: "x", Jobs: []diagnose.Job{job("a", 1, nil)}}), verdict{Tone: warn, Question: "Data", Answer: "Not known", Note: "the state could not be read"}},
-		"data none":      {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a"}}}), verdict{Tone: idle, Question: "Data", Answer: "Not measured", Note: "no flush has reported its lag"}},
-		"data unwritten": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 8, failing16)}}), verdict{Tone: bad, Question: "Data", Answer: "Not written", Note: "b failing; 20 changes waiting"}},
-		"data begins":    {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), {Name: "b", Backlog: new(int64(5))}}}), verdict{Tone: idle, Question: "Data", Answer: "Partly unknown", Note: "b never succeeded; 15 changes waiting"}},
-		"data commands":  {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a", Command: true}}}), verdict{Tone: idle, Question: "Data", Answer: "No flush", Note: "all jobs run commands"}},
-		"jobs well":      {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{Tone: good, Question: "Jobs", Answer: "All 2 healthy", Note: "0 running now"}},
-		"jobs failing":   {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 failing", Note: "a"}},
-		"jobs overdue":   {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 1, func(j *diagnose.Job) { j.DueAt = now.Add(-2 * time.Minute) })}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 late", Note: "b"}},
-		"jobs paused":    {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a", Paused: &diagnose.Pause{}}, job("b", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "1 of 2 paused", Note: "a"}},
-		"jobs fresh":     {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a"}}}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None has run yet", Note: "0 running now"}},
-		"jobs none":      {jobsVerdict(diagnose.Snapshot{}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None", Note: "no job is configured on this node"}},
-		"jobs unknown":   {jobsVerdict(diagnose.Snapshot{Error: "x"}, false), verdict{Tone: warn, Question: "Jobs", Answer: "Not known", Note: "the state could not be read"}},
-		"jobs stale":     {jobsVerdict(diagnose.Snapshot{Error: "x", Jobs: []diagnose.Job{job("a", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "Healthy", Note: "when last seen"}},
-		"redis":          {redisVerdict(diagnose.Snapshot{Redis: diagnose.Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{Tone: good, Question: "Redis", Answer: "Answers", Note: "r:1, for 1 h"}},
-		"redis down":     {redisVerdict(diagnose.Snapshot{Redis: diagnose.Redis{Host: "r:1", Error: "refused"}}, now), verdict{Tone: bad, Question: "Redis", Answer: "Does not answer", Note: "r:1", Detail: "refused"}},
-		"nodes":          {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"}, Nodes: []diagnose.Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "1 could take over"}},
-		"node alone":     {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"}, Nodes: []diagnose.Node{{ID: "a"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "no standby could take over"}},
-		"no candidate":   {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"}, Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "3 live", Note: "no standby could take over"}},
-		"nodes vacant":   {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "2 could lead"}},
-		"none can":       {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a", Observer: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "none could lead"}},
-		"node missing":   {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"}, Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", State: diagnose.StateMissing}, {ID: "c", ConfigHash: "x"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live, 1 silent", Note: "b not seen lately"}},
-		"nodes differ":   {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"}, Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", ConfigHash: "x", ClockOffsetMS: -4000}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live", Note: "other configuration on b"}},
-		"nodes silent":   {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not seen lately"}},
+		"data current": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 50, nil)}}),
+			verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 50 s behind; 20 changes waiting"}},
+		"data late": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 61, nil)}}),
+			verdict{Tone: bad, Question: "Data", Answer: "1 min 1 s late", Note: "b; 20 changes waiting"}},
+		"data later": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 90, nil), job("b", 70, nil)}}),
+			verdict{Tone: bad, Question: "Data", Answer: "1 min 30 s late", Note: "a and 1 more; 20 changes waiting"}},
+		"data at rest": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a", LagSeconds: new(0.0),
+			Backlog: new(int64(0))}}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "nothing waits to be written"}},
+		"data patient": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 90, patient)}}),
+			verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 1 min 30 s behind; 10 changes waiting"}},
+		"data unknown": {dataVerdict(diagnose.Snapshot{Error: "x", Jobs: []diagnose.Job{job("a", 1, nil)}}),
+			verdict{Tone: warn, Question: "Data", Answer: "Not known", Note: "the state could not be read"}},
+		"data none": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a"}}}), verdict{Tone: idle,
+			Question: "Data", Answer: "Not measured", Note: "no flush has reported its lag"}},
+		"data unwritten": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 8,
+			failing16)}}), verdict{Tone: bad, Question: "Data", Answer: "Not written", Note: "b failing; 20 changes waiting"}},
+		"data begins": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), {Name: "b",
+			Backlog: new(int64(5))}}}), verdict{Tone: idle, Question: "Data", Answer: "Partly unknown",
+			Note: "b never succeeded; 15 changes waiting"}},
+		"data commands": {dataVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a", Command: true}}}),
+			verdict{Tone: idle, Question: "Data", Answer: "No flush", Note: "all jobs run commands"}},
+		"jobs well": {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 1, nil)}},
+			true), verdict{Tone: good, Question: "Jobs", Answer: "All 2 healthy", Note: "0 running now"}},
+		"jobs failing": {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, failed), job("b", 1, nil)}},
+			true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 failing", Note: "a"}},
+		"jobs overdue": {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{job("a", 1, nil), job("b", 1,
+			func(j *diagnose.Job) { j.DueAt = now.Add(-2 * time.Minute) })}}, true), verdict{Tone: bad,
+			Question: "Jobs", Answer: "1 of 2 late", Note: "b"}},
+		"jobs paused": {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a", Paused: &diagnose.Pause{}},
+			job("b", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "1 of 2 paused", Note: "a"}},
+		"jobs fresh": {jobsVerdict(diagnose.Snapshot{Jobs: []diagnose.Job{{Name: "a"}}}, true), verdict{Tone: idle,
+			Question: "Jobs", Answer: "None has run yet", Note: "0 running now"}},
+		"jobs none": {jobsVerdict(diagnose.Snapshot{}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None",
+			Note: "no job is configured on this node"}},
+		"jobs unknown": {jobsVerdict(diagnose.Snapshot{Error: "x"}, false), verdict{Tone: warn, Question: "Jobs",
+			Answer: "Not known", Note: "the state could not be read"}},
+		"jobs stale": {jobsVerdict(diagnose.Snapshot{Error: "x", Jobs: []diagnose.Job{job("a", 1, nil)}}, true),
+			verdict{Tone: warn, Question: "Jobs", Answer: "Healthy", Note: "when last seen"}},
+		"redis": {redisVerdict(diagnose.Snapshot{Redis: diagnose.Redis{Host: "r:1", OK: true,
+			Since: now.Add(-time.Hour)}}, now), verdict{Tone: good, Question: "Redis", Answer: "Answers", Note: "r:1, for 1 h"}},
+		"redis down": {redisVerdict(diagnose.Snapshot{Redis: diagnose.Redis{Host: "r:1", Error: "refused"}}, now),
+			verdict{Tone: bad, Question: "Redis", Answer: "Does not answer", Note: "r:1", Detail: "refused"}},
+		"nodes": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
+			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes",
+			Answer: "2 live", Note: "1 could take over"}},
+		"node alone": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
+			Nodes: []diagnose.Node{{ID: "a"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live",
+			Note: "no standby could take over"}},
+		"no candidate": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
+			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true),
+			verdict{Tone: warn, Question: "Nodes", Answer: "3 live", Note: "no standby could take over"}},
+		"nodes vacant": {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a"}, {ID: "b"}}}, true),
+			verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "2 could lead"}},
+		"none can": {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a", Observer: true}}}, true),
+			verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "none could lead"}},
+		"node missing": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
+			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", State: diagnose.StateMissing}, {ID: "c", ConfigHash: "x"}}},
+			true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live, 1 silent", Note: "b not seen lately"}},
+		"nodes differ": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
+			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", ConfigHash: "x", ClockOffsetMS: -4000}}}, true),
+			verdict{Tone: warn, Question: "Nodes", Answer: "2 live", Note: "other configuration on b"}},
+		"nodes silent": {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", Stale: true}}},
+			true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not seen lately"}},
 	} {
 		if (c.got.Next == "") != (c.got.Tone == good || c.got.Tone == idle) && c.got.Answer != "Not known" && name != "jobs stale" {
 			t.Errorf("%s: what is wrong has nothing to do about it, or the other way round: %+v", name, c.got)
@@ -243,7 +287,8 @@ func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
 func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 	s := diagnose.Snapshot{Now: time.Now()}
 	for i := range 2000 {
-		s.Jobs = append(s.Jobs, diagnose.Job{Name: fmt.Sprintf("job-%04d", i), Schedule: "@hourly", LastRun: &diagnose.Run{State: "succeeded"}})
+		s.Jobs = append(s.Jobs, diagnose.Job{Name: fmt.Sprintf("job-%04d", i), Schedule: "@hourly",
+			LastRun: &diagnose.Run{State: "succeeded"}})
 	}
 	s.Jobs[1998].ConsecutiveFailures = 1
 	s.Jobs[1500].Paused = &diagnose.Pause{Reason: "by alice"}
@@ -254,13 +299,15 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 	if len(names) != manyJobs || len(page) > 200_000 {
 		t.Errorf("%d jobs in %d bytes, want %d jobs", len(names), len(page), manyJobs)
 	}
-	if got, want := strings.Join(names[:5], " "), "job-1998</bdi></a></th job-1999</bdi></a></th job-1500</bdi></a></th job-1700</bdi></a></th job-0000</bdi></a></th"; got != want {
+	if got, want := strings.Join(names[:5], " "), "job-1998</bdi></a></th job-1999</bdi></a></th "+
+		"job-1500</bdi></a></th job-1700</bdi></a></th job-0000</bdi></a></th"; got != want {
 		t.Errorf("they begin with %s, want %s", got, want)
 	}
 	if !strings.Contains(page, `200 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="?jobs=all">`) {
 		t.Error("the page does not say that there are more jobs, or how to see them")
 	}
-	if all := pageAt(t, s, "/?jobs=all"); strings.Count(all, `<th scope="row"><a href="/jobs/`) < 2000 || strings.Contains(all, "?jobs=all") {
+	if all := pageAt(t, s, "/?jobs=all"); strings.Count(all, `<th scope="row"><a href="/jobs/`) < 2000 ||
+		strings.Contains(all, "?jobs=all") {
 		t.Error("asked for all jobs the page does not show them")
 	}
 	if s.Jobs[0].Name != "job-0000" || s.Jobs[1999].Name != "job-1999" {
@@ -276,7 +323,8 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 	for _, n := range newOverview(s, true, false, extras{}).Nodes {
 		got = append(got, n.Seen.Near)
 	}
-	if !slices.Equal(got[:2], []string{"within 35 s", "now"}) || !strings.HasPrefix(got[2], "12 min ") || !strings.HasSuffix(got[3], " s ago") {
+	if !slices.Equal(got[:2], []string{"within 35 s", "now"}) || !strings.HasPrefix(got[2], "12 min ") ||
+		!strings.HasSuffix(got[3], " s ago") {
 		t.Errorf("the nodes are seen %q", got)
 	}
 	s.Nodes[1].Twin, s.NodeID = "other", "db2"

@@ -21,7 +21,7 @@ const (
 	sparkPoints = 30
 )
 
-// spark is a small plot without axes, beside the figure that it tells the past of.
+// spark is a small plot without axes, beside the figure whose past it shows.
 type spark struct {
 	Points string // of a polyline
 	Text   string // says the same
@@ -80,7 +80,7 @@ func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 		return nil // of one point there is no line
 	}
 	top := highest(points)
-	// Below ten seconds all is well: that shall not look like mountains.
+	// A lag below ten seconds is normal: it shall not look like mountains.
 	scale := max(top.value, 10)
 	var b strings.Builder
 	for i := range worst {

@@ -40,10 +40,13 @@ func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	s := calm(time.Now())
 	s.Nodes[1].ConfigHash, s.Nodes[1].ClockOffsetMS = "other", 4000
 	s.Jobs[0].ConsecutiveFailures = 2
-	s.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail", Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &diagnose.Leader{NodeID: "db1"}}}
+	s.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail",
+		Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &diagnose.Leader{NodeID: "db1"}}}
 	got := todo(s, tally{text: "2 dead letters"})
 	want := []string{
-		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: Read the last error of page-views", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
+		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that " +
+			"may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: Read the last error of " +
+			"page-views", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
 		"warn Nodes: other configuration on db2", "warn Nodes: the clock is wrong on db2", "warn 2 dead letters",
 	}
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
@@ -64,7 +67,9 @@ func TestTheWorstStandsOnTop(t *testing.T) {
 	order := func(page string) bool {
 		return strings.Index(page, `class="problems"`) < strings.Index(page, `class="leader `)
 	}
-	if page := render(t, s); !order(page) || !strings.Contains(page, "<title>Data is not written · db1 leads · baton</title>") || !strings.Contains(page, `<a href="/jobs/page-views">Open page-views</a>`) {
+	if page := render(t, s); !order(page) || !strings.Contains(page,
+		"<title>Data is not written · db1 leads · baton</title>") || !strings.Contains(page,
+		`<a href="/jobs/page-views">Open page-views</a>`) {
 		t.Error("what is wrong does not stand above the leader, or in the title")
 	}
 	s.Nodes[1].ConfigHash = "other"
@@ -94,7 +99,8 @@ func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNobodyLeads(t *testing.T) {
 func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
 	s := calm(time.Now())
 	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].LastSeenMSAgo = "db2", diagnose.StateMissing, 9000
-	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" || !strings.HasSuffix(n.Seen.Near, " s ago") {
+	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" ||
+		!strings.HasSuffix(n.Seen.Near, " s ago") {
 		t.Errorf("%+v", n)
 	}
 	if page := render(t, s); !strings.Contains(page, "On db1: systemctl status baton.") {
@@ -126,11 +132,13 @@ func TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn(t *testing.T) {
 func TestWhereRedisIsAwayItIsTheOneProblem(t *testing.T) {
 	s := statustest.Sample(time.Now())
 	s.Error, s.AgeMS, s.Redis = "connection refused", 14_000, diagnose.Redis{Host: "r:1", Error: "connection refused"}
-	if got := todo(s, tally{text: "2 dead letters"}); len(got) != 1 || !strings.HasPrefix(got[0], "bad Redis: Does not answer: connection refused: See whether Redis runs at r:1") {
+	if got := todo(s, tally{text: "2 dead letters"}); len(got) != 1 || !strings.HasPrefix(got[0],
+		"bad Redis: Does not answer: connection refused: See whether Redis runs at r:1") {
 		t.Errorf("to do: %q", got)
 	}
 	page := render(t, s)
-	if strings.Count(page, "connection refused") != 1 || !strings.Contains(page, `<p class="alarm">What you see is 14 s old.</p>`) || !strings.Contains(page, " led when last seen") {
+	if strings.Count(page, "connection refused") != 1 || !strings.Contains(page,
+		`<p class="alarm">What you see is 14 s old.</p>`) || !strings.Contains(page, " led when last seen") {
 		t.Error("the page says it more than once, or not how old it is, or as if it were so now")
 	}
 	if strings.Index(page, `class="problems"`) > strings.Index(page, `class="leader `) {
@@ -164,7 +172,8 @@ func TestAnOverdueJobIsCalledLate(t *testing.T) {
 // Who is counted among those that fail is marked in the table, and nobody else.
 func TestTheTableMarksTheJobsThatTheBannerCounts(t *testing.T) {
 	s := calm(time.Now())
-	tail := diagnose.Job{Name: "tail", Schedule: "@always", Command: true, LastRun: &diagnose.Run{State: "failed", Error: "exit status 1"}, Running: &diagnose.Run{ID: "r", Started: s.Now.Add(-30 * time.Minute)}}
+	tail := diagnose.Job{Name: "tail", Schedule: "@always", Command: true, LastRun: &diagnose.Run{State: "failed",
+		Error: "exit status 1"}, Running: &diagnose.Run{ID: "r", Started: s.Now.Add(-30 * time.Minute)}}
 	lost := diagnose.Job{Name: "lost", Schedule: "@hourly", Command: true, ConsecutiveFailures: 1, LastRun: &diagnose.Run{State: "lost"}}
 	s.Jobs = []diagnose.Job{tail, lost}
 	if v := jobsVerdict(s, true); v.Answer != "1 of 2 failing" || v.Note != "lost" {

@@ -10,7 +10,7 @@ import (
 	"baton/internal/operate"
 )
 
-// pageRoutes are those of people.
+// Routes registers the pages.
 func (p *Pages) Routes(mux *http.ServeMux, slots chan struct{}) {
 	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
 		mux.Handle(path, p.Places.Limit(slots, http.HandlerFunc(p.servePage)))
@@ -25,13 +25,13 @@ func (p *Pages) Routes(mux *http.ServeMux, slots chan struct{}) {
 	mux.HandleFunc("POST /sign-in", p.serveSignIn) // who guesses waits long for each turn, and has no place meanwhile
 }
 
-// topicOf is the page that a request asks for, as whoever asks may see it.
+// topicOf is the page that a request asks for, with what its sender may see.
 func (p *Pages) topicOf(r *http.Request, path, query string) topic {
 	return topic{path: path, query: meant(path, query), see: p.Auth.MaySee(r), order: p.takesOrders(r)}
 }
 
 // meant is what a page makes of a query. Each page that is another one is rendered on its
-// own, again and again, so that nobody may have as many as there are queries.
+// own, again and again, so there must not be one for each query that can be written.
 func meant(path, query string) string {
 	given, err := url.ParseQuery(query)
 	if err != nil {
@@ -55,7 +55,7 @@ func meant(path, query string) string {
 	return kept.Encode()
 }
 
-// takesOrders reports whether whoever has the token may give orders on this connection.
+// takesOrders reports whether orders with the token are taken on this connection.
 func (p *Pages) takesOrders(r *http.Request) bool { return p.Do != nil && p.Auth.Enabled(r) }
 
 func (p *Pages) servePage(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +68,7 @@ func (p *Pages) servePage(w http.ResponseWriter, r *http.Request) {
 	p.write(w, r, d)
 }
 
-// write sends a page to whoever asks for it.
+// write sends a page, with what is of its session.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, d *document) {
 	d.SignedIn, d.CSRF = p.Auth.SignedIn(r), p.Auth.Csrf(r)
 	body, err := p.render("document", d)

@@ -30,7 +30,8 @@ func newServer(c config) *server {
 	if c.Node != nil {
 		c.Node = state.Bounded(c.Node)
 	}
-	s := &server{New(Config{Watch: w, Auth: auth.New("", log), Node: c.Node, Do: c.Do, Places: web.NewPlaces(log), Log: log}), http.NewServeMux()}
+	s := &server{New(Config{Watch: w, Auth: auth.New("", log), Node: c.Node, Do: c.Do, Places: web.NewPlaces(log),
+		Log: log}), http.NewServeMux()}
 	s.page.Routes(s.ServeMux, make(chan struct{}, 32))
 	return s
 }

@@ -57,7 +57,8 @@ func newLockView(l diagnose.Lock, now time.Time) lockView {
 		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
 		return v
 	}
-	v.Tone, v.Leader, v.Epoch, v.Held = good, cmp.Or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch), elapsed(l.Leader.Since, now)
+	v.Tone, v.Leader, v.Epoch, v.Held = good, cmp.Or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch),
+		elapsed(l.Leader.Since, now)
 	return v
 }
 
@@ -70,7 +71,7 @@ type eventView struct {
 // eventsOnFront is how many events the first page shows; the timeline has all.
 const eventsOnFront = 12
 
-// errorsOnFront is how many jobs tell why they failed, and errorOnFront how much of it:
+// errorsOnFront is how many jobs show their last error, and errorOnFront how much of it:
 // where a database is away all jobs say the same. The page of a job has all.
 const errorsOnFront, errorOnFront = 25, 200
 
@@ -128,7 +129,7 @@ func newOverview(s diagnose.Snapshot, known, all bool, extra extras) overview {
 	return v
 }
 
-// nextRun is when a job is due: while nobody leads under its lock no time is promised.
+// nextRun is when a job is due: while no node leads under its lock no time is promised.
 func nextRun(s diagnose.Snapshot, j diagnose.Job, known bool, due instant) instant {
 	leader := s.LeaderOf(j)
 	switch {
@@ -183,8 +184,8 @@ func eventTone(event string) tone {
 // clockShown is from when on a clock's offset is more than the way to Redis and back.
 const clockShown = 100 * time.Millisecond
 
-// seen is when a node last told of itself, to the second. Up to SeenWithin it is alive as
-// far as anybody can know, and a number of seconds would look like a fault.
+// seen is when a node last reported, to the second. Up to SeenWithin it is alive as
+// far as can be known, and a number of seconds would look like a fault.
 func seen(n diagnose.Node, s diagnose.Snapshot, now time.Time) instant {
 	i := at(now.Add(-ms(n.LastSeenMSAgo+s.AgeMS)).Round(time.Second).UTC(), now)
 	switch ago := ms(n.LastSeenMSAgo + s.AgeMS); {

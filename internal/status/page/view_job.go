@@ -83,13 +83,15 @@ func newEntries(job string, entries []operate.Entry, now time.Time) (views []ent
 	for _, e := range entries {
 		v := entryView{When: at(e.At.UTC(), now)}
 		if m := e.Missed; m != nil {
-			v.Missed, v.Why, v.Error, v.NodeID = text.Count(int64(m.Count), "slot")+" missed", missedWhy(m.Reason), clip(visible(m.Error)), m.NodeID
+			v.Missed, v.Why, v.Error, v.NodeID = text.Count(int64(m.Count), "slot")+" missed", missedWhy(m.Reason),
+				clip(visible(m.Error)), m.NodeID
 			v.When = at(m.Last.UTC(), now)
 			if m.Count > 1 {
 				v.Since = at(m.First.UTC(), now)
 			}
 			if m.Count == 0 {
-				v.Missed, v.Why = "nothing is caught up from before", "nothing was known of earlier runs: the job is new, or Redis has lost its data"
+				v.Missed, v.Why = "nothing is caught up from before",
+					"nothing was known of earlier runs: the job is new, or Redis has lost its data"
 			}
 		}
 		if r := e.Run; r != nil {
@@ -143,7 +145,8 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, samples []operate.Sample, e
 	v.MayCancel = len(v.Running) > 0 || j.Retry != nil
 	if !j.Command {
 		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, j.LateAfter().Seconds(), seconds)
-		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0, func(n float64) string { return text.Number(int64(n)) })
+		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0,
+			func(n float64) string { return text.Number(int64(n)) })
 	}
 	if len(entries) == entriesShown {
 		v.Older = jobURL(j.Name) + "?before=" + url.QueryEscape(entries[len(entries)-1].ID)

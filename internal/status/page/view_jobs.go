@@ -13,7 +13,7 @@ import (
 )
 
 // manyJobs is how many the page shows unasked. It is fetched and compared every second:
-// a few thousand rows would keep a browser busy with nothing else, and nobody reads them.
+// a few thousand rows would keep a browser busy with nothing else.
 const manyJobs = 200
 
 type jobView struct {
@@ -119,7 +119,7 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	return v
 }
 
-// soFar is how far a run is that has told.
+// soFar is the progress that a run has reported.
 func soFar(r diagnose.Run) string {
 	switch {
 	case r.Backlog != nil:
@@ -135,7 +135,8 @@ func newRunView(job string, r *diagnose.Run, now time.Time) *runView {
 		return nil
 	}
 	v := &runView{
-		Tone: runTone(r.State), State: words(r.State), Summary: "took " + text.Span(ms(r.DurationMS)), Error: clip(visible(r.Error)), URL: runURL(job, r.ID),
+		Tone: runTone(r.State), State: words(r.State), Summary: "took " + text.Span(ms(r.DurationMS)),
+		Error: clip(visible(r.Error)), URL: runURL(job, r.ID),
 	}
 	if r.Rows > 0 {
 		v.Summary = text.Count(r.Rows, "row") + " in " + text.Span(ms(r.DurationMS))

@@ -40,23 +40,27 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 		}
 		return v
 	case s.LastLeader != nil:
-		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.AgeMS, now), Note: sentence(s.Vacancy)}
+		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.AgeMS, now),
+			Note: sentence(s.Vacancy)}
 		if s.Redis.OK { // else Redis is what there is to see to
 			v.Next = "Open the page of another node, and see whether this node reaches Redis."
 		}
 		return v
 	case l == nil && s.Error != "":
-		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now.", Next: "Open the page of another node, and see whether this node reaches Redis."}
+		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now.",
+			Next: "Open the page of another node, and see whether this node reaches Redis."}
 	case l == nil && s.Paused != nil:
-		return leaderView{Tone: warn, Headline: "Paused: nobody leads", Since: at(s.Paused.Since.UTC(), now), Held: elapsed(s.Paused.Since, now), Pauses: true,
+		return leaderView{Tone: warn, Headline: "Paused: nobody leads", Since: at(s.Paused.Since.UTC(), now),
+			Held: elapsed(s.Paused.Since, now), Pauses: true,
 			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs.", Next: "Resume when the work is done: baton resume."}
 	case l == nil:
-		return leaderView{Tone: bad, Headline: "Nobody leads", Next: vacantNext(s), Note: cmp.Or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
+		return leaderView{Tone: bad, Headline: "Nobody leads", Next: vacantNext(s),
+			Note: cmp.Or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
 	case l.Foreign:
 		return leaderView{
 			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.AgeMS, now),
 			Note: fmt.Sprintf("No baton node wrote what is in %q. No job runs until that program lets go.", s.LockKey),
-			Next: "Find out which program it is by the owner shown here, and stop it. baton explain tells more.",
+			Next: "Find out which program it is by the owner shown here, and stop it. See baton explain.",
 		}
 	default:
 		v := leaderView{
@@ -82,13 +86,14 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 }
 
 // newLeaseView counts the lease down by the Snapshot's age: it goes on ending while
-// nobody can be asked.
+// Redis cannot be asked.
 func newLeaseView(l *diagnose.Leader, ageMS int64, now time.Time) *leaseView {
 	if l.LeaseLeftMS < 0 || l.TTLMS <= 0 {
 		return nil
 	}
 	left := min(max(l.LeaseLeftMS-ageMS, 0), l.TTLMS)
-	v := &leaseView{Tone: good, LeftMS: left, Max: l.TTLMS, Left: text.Span(ms(left)), TTL: text.Span(ms(l.TTLMS)), Until: now.UnixMilli() + left}
+	v := &leaseView{Tone: good, LeftMS: left, Max: l.TTLMS, Left: text.Span(ms(left)), TTL: text.Span(ms(l.TTLMS)),
+		Until: now.UnixMilli() + left}
 	switch {
 	case left*6 < l.TTLMS:
 		v.Tone = bad
@@ -98,11 +103,11 @@ func newLeaseView(l *diagnose.Leader, ageMS int64, now time.Time) *leaseView {
 	return v
 }
 
-// vacantNext is what to do while nobody leads.
+// vacantNext is what to do while no node leads.
 func vacantNext(s diagnose.Snapshot) string {
 	for _, n := range s.Nodes {
 		if !n.Silent() && !n.Observer {
-			return "Wait some seconds. If it stays so: baton explain tells why a node does not lead."
+			return "Wait some seconds. If it stays so, ask why: baton explain."
 		}
 	}
 	return "Start a node: systemctl start baton."

@@ -15,7 +15,7 @@ type lettersPage struct {
 	Letters []letterView
 	More    bool
 	Trouble []string // what could not be read
-	Secret  bool     // records are shown to nobody who has not signed in
+	Secret  bool     // records are shown after signing in only
 }
 
 type letterView struct {
@@ -35,7 +35,8 @@ func newLetters(letters []operate.Letter, now time.Time, see bool) (views []lett
 	for _, l := range letters {
 		v := letterView{
 			ID: l.ID, Job: l.Job, JobURL: jobURL(l.Job), Database: l.Database, When: at(l.At.UTC(), now),
-			Why: clip(visible(l.Error)), Replay: orderURL(operate.KindReplay, "letter", l.ID), Drop: orderURL(operate.KindDrop, "letter", l.ID),
+			Why: clip(visible(l.Error)), Replay: orderURL(operate.KindReplay, "letter", l.ID),
+			Drop: orderURL(operate.KindDrop, "letter", l.ID),
 		}
 		if see {
 			v.Record = visible(l.Record)

@@ -32,7 +32,8 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 		if v.Next == "" || s.Error != "" && v.Question != redisQuestion {
 			continue
 		}
-		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: cmp.Or(v.Detail, v.Note), Next: v.Next, Link: v.Link, Say: v.Say}
+		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: cmp.Or(v.Detail, v.Note), Next: v.Next,
+			Link: v.Link, Say: v.Say}
 		if v.Question == nodesQuestion {
 			p.What, p.Note = v.Question+": "+v.Note, "" // how many live is no problem
 		}
@@ -52,16 +53,20 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	for _, p := range wrong {
 		if p.Code == diagnose.CodeLeftStage {
 			all = append(all, problem{
-				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + " no job flushes", Note: "staged by " + p.Job + ", which is gone or has another key",
+				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + " no job flushes",
+				Note: "staged by " + p.Job + ", which is gone or has another key",
 				Next: "Give a job this key again until it has run, or drop them: " + p.Command + ".",
 			})
 		}
 	}
 	if letters.text != "" {
-		all = append(all, problem{Tone: warn, What: letters.text, Note: "records that did not fit their table; nothing is lost", Next: "Fix the table or the job, then replay them.", Link: "/dead-letters", See: "See why"})
+		all = append(all, problem{Tone: warn, What: letters.text,
+			Note: "records that did not fit their table; nothing is lost",
+			Next: "Fix the table or the job, then replay them.", Link: "/dead-letters", See: "See why"})
 	}
 	if letters.unknown {
-		p := problem{Tone: warn, What: "Dead letters could not be counted", Note: "a database does not answer", Link: "/dead-letters", See: "See which"}
+		p := problem{Tone: warn, What: "Dead letters could not be counted", Note: "a database does not answer",
+			Link: "/dead-letters", See: "See which"}
 		if letters.text != "" {
 			p.What = "There may be more dead letters"
 		}
@@ -79,7 +84,7 @@ func toneOf(p diagnose.Problem) tone {
 	return warn
 }
 
-// lockProblems are those of locks that some of the jobs have of their own. While nobody leads at
+// lockProblems are those of locks that some of the jobs have of their own. While no node leads at
 // all, that is what there is to see to.
 func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem) {
 	for _, w := range wrong {
@@ -115,10 +120,14 @@ func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 		codes      []diagnose.Code
 		note, next string
 	}{
-		{[]diagnose.Code{diagnose.CodeMissing, diagnose.CodeSilent}, "%s not seen lately", "On NODE: systemctl status baton. A node that is gone for good leaves this list within a day."},
-		{[]diagnose.Code{diagnose.CodeTwin}, "two processes use the id %s", "They have the same node.id, and cannot be told apart: stop one of them."},
-		{[]diagnose.Code{diagnose.CodeDrift}, "other configuration on %s", "Give it the leader’s configuration, then run there: baton reload."},
-		{[]diagnose.Code{diagnose.CodeClock}, "the clock is wrong on %s", "Slots start by the leader’s clock: check its time service, for example with chronyc tracking."},
+		{[]diagnose.Code{diagnose.CodeMissing, diagnose.CodeSilent}, "%s not seen lately",
+			"On NODE: systemctl status baton. A node that is gone for good leaves this list within a day."},
+		{[]diagnose.Code{diagnose.CodeTwin}, "two processes use the id %s",
+			"They have the same node.id, and cannot be told apart: stop one of them."},
+		{[]diagnose.Code{diagnose.CodeDrift}, "other configuration on %s",
+			"Give it the leader’s configuration, then run there: baton reload."},
+		{[]diagnose.Code{diagnose.CodeClock}, "the clock is wrong on %s",
+			"Slots start by the leader’s clock: check its time service, for example with chronyc tracking."},
 	} {
 		var names []string
 		t := trouble{}

@@ -14,7 +14,7 @@ type timelineView struct {
 	Rows     []timelineRow
 	Terms    []termView // the latest first
 	From, To instant
-	Text     string // says it for whoever sees no bars
+	Text     string // the same in words, for screen readers
 	Events   []eventView
 	Cut      bool // there may have been more before
 }
@@ -49,7 +49,7 @@ type term struct {
 	open, cut      bool
 }
 
-// terms are those that the events tell of, the oldest first.
+// terms are those of the events, the oldest first.
 func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	var current *term
 	end := func(at time.Time, why string, t tone) {
@@ -72,7 +72,7 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 			}
 			if current != nil && current.node == e.NodeID {
 				at := e.At
-				if e.Event == "expired" { // told by whoever led next, maybe long after
+				if e.Event == "expired" { // written by the next leader, maybe long after
 					at = ledUntil(s, *current, e.At, now)
 				}
 				end(at, ended(e), eventTone(e.Event))
@@ -91,18 +91,19 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	case l != nil && l.NodeID == current.node:
 		end(now.Add(ms(l.LeaseLeftMS-s.AgeMS)), "its lease ran out, as far as is known", bad)
 	default:
-		end(ledUntil(s, *current, now, now), "its lease ran out, and nobody has taken over", bad)
+		end(ledUntil(s, *current, now, now), "its lease ran out, and no node has taken over", bad)
 	}
 	return all
 }
 
-// ledUntil is when a term ended at the latest that nobody saw end, but that was over by a
-// time: its node was last heard of while it led, and would have told of itself again. Where
-// it has told of itself since, that is not known.
+// ledUntil is when a term ended at the latest whose end was not seen, but that was over by a
+// time: its node last reported while it led, and would have reported again. Where
+// it has reported since, that is not known.
 func ledUntil(s diagnose.Snapshot, t term, by, now time.Time) time.Time {
 	for _, n := range s.Nodes {
 		heard := now.Add(-ms(n.LastSeenMSAgo + s.AgeMS))
-		if over := heard.Add(diagnose.SeenWithin); n.ID == t.node && n.State == diagnose.StateMissing && heard.After(t.from) && over.Before(by) {
+		if over := heard.Add(diagnose.SeenWithin); n.ID == t.node && n.State == diagnose.StateMissing &&
+			heard.After(t.from) && over.Before(by) {
 			return over
 		}
 	}
@@ -145,7 +146,8 @@ func newTimeline(s diagnose.Snapshot, now time.Time) timelineView {
 		b.Text = t.node + " led for " + held + " from " + at(t.from.UTC(), now).Clock
 		v.Rows[row].Bars = append(v.Rows[row].Bars, b)
 		view := termView{
-			Node: t.node, Epoch: epoch(t.epoch), Why: t.why, Won: t.won, From: at(t.from.UTC(), now), To: at(t.to.UTC(), now), For: held, Tone: t.tone, Open: t.open, Cut: t.cut,
+			Node: t.node, Epoch: epoch(t.epoch), Why: t.why, Won: t.won, From: at(t.from.UTC(), now),
+			To: at(t.to.UTC(), now), For: held, Tone: t.tone, Open: t.open, Cut: t.cut,
 		}
 		if t.open {
 			view.Held = elapsed(t.from, now)

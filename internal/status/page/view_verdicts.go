@@ -17,7 +17,7 @@ type verdict struct {
 	Note     string
 	Detail   string // more of it than fits beside others; "": Note is all
 	Next     string // what to do; "" where all is well
-	Link, Of string // where to look, which is the page of that job; "" is nowhere else
+	Link, Of string // the page of a job that shows more, and its name; "" without
 	Say      string // read out when it comes up; without figures, which would chatter
 }
 
@@ -105,7 +105,8 @@ func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
 			failing = append(failing, j)
 		}
 	}
-	v := verdict{Question: "Jobs", Tone: good, Answer: fmt.Sprintf("All %d healthy", len(s.Jobs)), Note: fmt.Sprintf("%d running now", running)}
+	v := verdict{Question: "Jobs", Tone: good, Answer: fmt.Sprintf("All %d healthy", len(s.Jobs)),
+		Note: fmt.Sprintf("%d running now", running)}
 	about := func(t tone, what string, jobs []diagnose.Job) {
 		v.Tone, v.Answer, v.Note = t, fmt.Sprintf("%d of %d %s", len(jobs), len(s.Jobs), what), namesOf(jobs)
 		v.Next, v.Link, v.Of = jobNext(s, jobs[0]), jobURL(jobs[0].Name), jobs[0].Name
@@ -145,7 +146,8 @@ func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
 	v := verdict{Question: redisQuestion, Tone: good, Answer: "Answers", Note: s.Redis.Host}
 	if !s.Redis.OK {
 		v.Tone, v.Answer, v.Detail = bad, "Does not answer", clip(visible(s.Redis.Error))
-		v.Next = "See whether Redis runs at " + cmp.Or(s.Redis.Host, "its address") + ", and ask baton doctor on this node. The page of another node tells whether it is this one alone."
+		v.Next = "See whether Redis runs at " + cmp.Or(s.Redis.Host, "its address") +
+			", and ask baton doctor on this node. The page of another node shows whether it is this one alone."
 		v.Say = "Redis does not answer"
 	}
 	if !s.Redis.Since.IsZero() {
@@ -157,7 +159,8 @@ func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
 // nodesVerdict answers who would take over.
 func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	count := s.Count()
-	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", count.Live), Note: fmt.Sprintf("%d could take over", count.Ready)}
+	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", count.Live),
+		Note: fmt.Sprintf("%d could take over", count.Ready)}
 	troubles := nodeTroubles(diagnose.Problems(s))
 	if count.Silent > 0 {
 		v.Answer += fmt.Sprintf(", %d silent", count.Silent)
@@ -174,7 +177,7 @@ func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	case s.Leader == nil:
 		v.Note = fmt.Sprintf("%d could lead", count.Ready)
 	case count.Ready == 0:
-		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, nobody goes on."
+		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, no node takes over."
 	case len(troubles) > 0:
 		v.Tone, v.Note, v.Next = troubles[0].tone, troubles[0].note, troubles[0].next
 	}

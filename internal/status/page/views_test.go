@@ -16,17 +16,24 @@ import (
 func TestOtherPagesEscapeEveryText(t *testing.T) {
 	s := statustest.Sample(time.Now())
 	s.Jobs[0].Command, s.Jobs[0].Target, s.Jobs[0].LastRun.Error = true, statustest.Hostile, statustest.Hostile
-	s.Jobs[0].Running = &diagnose.Run{ID: "r1", State: "running", By: statustest.Hostile, NodeID: statustest.Hostile, Trigger: statustest.Hostile}
+	s.Jobs[0].Running = &diagnose.Run{ID: "r1", State: "running", By: statustest.Hostile, NodeID: statustest.Hostile,
+		Trigger: statustest.Hostile}
 	for i := range s.Events {
 		s.Events[i].NodeID, s.Events[i].Reason = statustest.Hostile, statustest.Hostile
 	}
 	d := &statustest.Shelf{
-		Entries: []operate.Entry{{ID: "1-1", Run: &diagnose.Run{ID: "r2", State: statustest.Hostile, Error: statustest.Hostile, By: statustest.Hostile, NodeID: statustest.Hostile}}, {ID: "1-0", Missed: &operate.Missed{Reason: statustest.Hostile, Count: 2, Error: statustest.Hostile, NodeID: statustest.Hostile}}},
-		Output:  operate.Printed{Text: statustest.Hostile + "\x1b[31mred\r"}, Waiting: []operate.Letter{{ID: statustest.Hostile, Job: statustest.Hostile, Database: statustest.Hostile, Error: statustest.Hostile, Record: statustest.Hostile}},
-		Measured: []operate.Sample{{At: s.Now.Add(-time.Minute), Jobs: map[string]operate.Level{"page-views": {}}}, {At: s.Now, Jobs: map[string]operate.Level{"page-views": {}}}},
+		Entries: []operate.Entry{{ID: "1-1", Run: &diagnose.Run{ID: "r2", State: statustest.Hostile,
+			Error: statustest.Hostile, By: statustest.Hostile, NodeID: statustest.Hostile}}, {ID: "1-0",
+			Missed: &operate.Missed{Reason: statustest.Hostile, Count: 2, Error: statustest.Hostile, NodeID: statustest.Hostile}}},
+		Output: operate.Printed{Text: statustest.Hostile + "\x1b[31mred\r"},
+		Waiting: []operate.Letter{{ID: statustest.Hostile, Job: statustest.Hostile, Database: statustest.Hostile,
+			Error: statustest.Hostile, Record: statustest.Hostile}},
+		Measured: []operate.Sample{{At: s.Now.Add(-time.Minute), Jobs: map[string]operate.Level{"page-views": {}}},
+			{At: s.Now, Jobs: map[string]operate.Level{"page-views": {}}}},
 	}
 	h := newServer(config{Source: statustest.Fixed(s), Node: d})
-	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/page-views", "/jobs/page-views/runs/r1", "/jobs/page-views/runs/r2", "/jobs/%22%3E%3Cscript%3E"} {
+	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/page-views", "/jobs/page-views/runs/r1",
+		"/jobs/page-views/runs/r2", "/jobs/%22%3E%3Cscript%3E"} {
 		body := pageOf(t, h, topic{path: path, see: true, order: true}, s, true)
 		if strings.Count(body, "<script") != 1 || strings.Contains(body, "<img") || strings.Contains(body, "onerror='") {
 			t.Errorf("%s: hostile text came through", path)
@@ -44,15 +51,19 @@ func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
 	s.Jobs[2].Command = true
 	s.Jobs[2].LastRun.ID, s.Jobs[2].LastRun.Error, s.Jobs[2].LastRun.Output = "r1", "exit code 1: "+secret, secret
 	d := &statustest.Shelf{
-		Entries: []operate.Entry{{ID: "1-1", Run: &diagnose.Run{ID: "r2", State: "failed", Error: "exit code 1: " + secret}}, {ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Count: 1, Error: "x: " + secret}}},
-		Output:  operate.Printed{Text: secret}, Waiting: []operate.Letter{{ID: "1", Job: "report", Error: "column: " + secret, Record: secret}},
+		Entries: []operate.Entry{{ID: "1-1", Run: &diagnose.Run{ID: "r2", State: "failed", Error: "exit code 1: " +
+			secret}}, {ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Count: 1, Error: "x: " + secret}}},
+		Output: operate.Printed{Text: secret}, Waiting: []operate.Letter{{ID: "1", Job: "report", Error: "column: " +
+			secret, Record: secret}},
 	}
 	h := newServer(config{Source: statustest.Fixed(s), Node: d})
-	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/report", "/jobs/users", "/jobs/report/runs/r1", "/jobs/report/runs/r2"} {
+	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/report", "/jobs/users",
+		"/jobs/report/runs/r1", "/jobs/report/runs/r2"} {
 		if body := pageOf(t, h, topic{path: path}, s, true); strings.Contains(body, secret) {
 			t.Errorf("%s shows what is secret", path)
 		}
-		if body := pageOf(t, h, topic{path: path, see: true}, s, true); path != "/timeline" && path != "/jobs/users" && !strings.Contains(body, secret) {
+		if body := pageOf(t, h, topic{path: path, see: true}, s, true); path != "/timeline" && path != "/jobs/users" &&
+			!strings.Contains(body, secret) {
 			t.Errorf("%s does not show it to who may see it", path)
 		}
 	}
@@ -64,8 +75,10 @@ func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
 func TestPagesOfWhatIsNotThere(t *testing.T) {
 	h := newServer(config{Source: statustest.Fixed(statustest.Sample(time.Now())), Node: &statustest.Shelf{}})
 	for path, code := range map[string]int{
-		"/jobs/none": 404, "/jobs/users/runs/none": 404, "/jobs": 404, "/jobs/users/x": 404, "/jobs/users": 200, "/timeline": 200, "/dead-letters": 200,
-		"/live": 400, "/live?page=nowhere": 400, "/live?page=/nowhere": 404, "/sign-in": 200, "/confirm?action=run&job=users": 403, "/done?id=x": 303,
+		"/jobs/none": 404, "/jobs/users/runs/none": 404, "/jobs": 404, "/jobs/users/x": 404, "/jobs/users": 200,
+		"/timeline": 200, "/dead-letters": 200,
+		"/live": 400, "/live?page=nowhere": 400, "/live?page=/nowhere": 404, "/sign-in": 200,
+		"/confirm?action=run&job=users": 403, "/done?id=x": 303,
 	} {
 		if rec := statustest.Get(h, path); rec.Code != code {
 			t.Errorf("%s: %d, want %d", path, rec.Code, code)
@@ -76,7 +89,8 @@ func TestPagesOfWhatIsNotThere(t *testing.T) {
 func TestWithoutATokenFileThePageSaysHowOrdersAreGiven(t *testing.T) {
 	h := newServer(config{Source: statustest.Fixed(statustest.Sample(time.Now())), Node: &statustest.Shelf{}})
 	body := statustest.Get(h, "/").Body.String()
-	if strings.Contains(body, "/confirm") || !strings.Contains(body, "set <code>http.token_file</code>") || !strings.Contains(body, "<code>baton stepdown</code>") {
+	if strings.Contains(body, "/confirm") || !strings.Contains(body, "set <code>http.token_file</code>") ||
+		!strings.Contains(body, "<code>baton stepdown</code>") {
 		t.Error("it shows buttons, or does not say how to have them")
 	}
 }
@@ -84,15 +98,19 @@ func TestWithoutATokenFileThePageSaysHowOrdersAreGiven(t *testing.T) {
 func TestEveryActionIsConfirmedWithWhatItDoes(t *testing.T) {
 	s := statustest.Sample(time.Now())
 	for _, o := range []operate.Order{
-		{Kind: operate.KindStepDown}, {Kind: operate.KindPause}, {Kind: operate.KindResume}, {Kind: operate.KindRun, Job: "users"}, {Kind: operate.KindCancel, Job: "users", RunID: "r"},
-		{Kind: operate.KindPauseJob, Job: "users"}, {Kind: operate.KindPauseJob}, {Kind: operate.KindResumeJob}, {Kind: operate.KindReplay, Letter: "1"}, {Kind: operate.KindDrop, Letter: "1"},
+		{Kind: operate.KindStepDown}, {Kind: operate.KindPause}, {Kind: operate.KindResume}, {Kind: operate.KindRun,
+			Job: "users"}, {Kind: operate.KindCancel, Job: "users", RunID: "r"},
+		{Kind: operate.KindPauseJob, Job: "users"}, {Kind: operate.KindPauseJob}, {Kind: operate.KindResumeJob},
+		{Kind: operate.KindReplay, Letter: "1"}, {Kind: operate.KindDrop, Letter: "1"},
 	} {
 		c, ok := newConfirmation(o, s)
-		if !ok || c.Heading == "" || c.What == "" || c.Button == "" || !strings.HasPrefix(c.Command, "baton ") || o.Job != "" && !strings.Contains(c.Heading+c.What, o.Job) {
+		if !ok || c.Heading == "" || c.What == "" || c.Button == "" || !strings.HasPrefix(c.Command, "baton ") ||
+			o.Job != "" && !strings.Contains(c.Heading+c.What, o.Job) {
 			t.Errorf("%+v: %v %+v", o, ok, c)
 		}
 	}
-	for _, o := range []operate.Order{{}, {Kind: "nothing"}, {Kind: operate.KindRun}, {Kind: operate.KindDrop}, {Kind: operate.KindReplay}, {Kind: operate.KindCancel}} {
+	for _, o := range []operate.Order{{}, {Kind: "nothing"}, {Kind: operate.KindRun}, {Kind: operate.KindDrop},
+		{Kind: operate.KindReplay}, {Kind: operate.KindCancel}} {
 		if _, ok := newConfirmation(o, s); ok {
 			t.Errorf("%+v is taken for an order", o)
 		}
@@ -101,7 +119,8 @@ func TestEveryActionIsConfirmedWithWhatItDoes(t *testing.T) {
 
 func TestAfterSigningInOneComesToThisPageAlone(t *testing.T) {
 	for next, want := range map[string]string{
-		"/": "/", "/jobs/a?x=1": "/jobs/a?x=1", "": "/", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "/a\r\nb": "/", "jobs": "/", "javascript:alert(1)": "/",
+		"/": "/", "/jobs/a?x=1": "/jobs/a?x=1", "": "/", "https://evil.example/": "/", "//evil.example": "/",
+		`/\evil.example`: "/", "/a\r\nb": "/", "jobs": "/", "javascript:alert(1)": "/",
 	} {
 		if got := ownPath(next); got != want {
 			t.Errorf("%q: %q, want %q", next, got, want)
@@ -139,7 +158,8 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	if v := newTimeline(s, now); v.Terms[0].For != "1 min 35 s" {
 		t.Errorf("a leader that died nine minutes ago led for %s", v.Terms[0].For)
 	}
-	s.Events = append([]diagnose.Event{{At: ago(1), Event: "won", NodeID: "a", Epoch: 5}, {At: ago(1), Event: "expired", NodeID: "c", Epoch: 4, Reason: "its lease ran out"}}, s.Events...)
+	s.Events = append([]diagnose.Event{{At: ago(1), Event: "won", NodeID: "a", Epoch: 5}, {At: ago(1), Event: "expired",
+		NodeID: "c", Epoch: 4, Reason: "its lease ran out"}}, s.Events...)
 	if v := newTimeline(s, now); v.Terms[1].Node != "c" || v.Terms[1].For != "1 min 35 s" {
 		t.Errorf("its successor came eight minutes later: %+v", v.Terms[1])
 	}
@@ -150,9 +170,11 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 
 func TestPlotsHaveGapsAndAxesThatPeopleLike(t *testing.T) {
 	now := time.Now()
-	points := []point{{now.Add(-50 * time.Minute), 1}, {now.Add(-49*time.Minute - 45*time.Second), 70}, {now.Add(-time.Minute), 2}, {now.Add(-45 * time.Second), 3}}
+	points := []point{{now.Add(-50 * time.Minute), 1}, {now.Add(-49*time.Minute - 45*time.Second), 70},
+		{now.Add(-time.Minute), 2}, {now.Add(-45 * time.Second), 3}}
 	p := newPlot(lagTitle, points, now, 60, seconds)
-	if len(p.Lines) != 2 || p.Top != "2 min" || p.Half != "1 min" || p.Limit != "80.0" || !strings.HasPrefix(p.Text, "now 3 s, at most 1 min 10 s at ") {
+	if len(p.Lines) != 2 || p.Top != "2 min" || p.Half != "1 min" || p.Limit != "80.0" || !strings.HasPrefix(p.Text,
+		"now 3 s, at most 1 min 10 s at ") {
 		t.Errorf("%+v", p)
 	}
 	for v, want := range map[float64]float64{0: 10, 9: 10, 11: 20, 21: 50, 185_000: 200_000, 200_001: 500_000} {

@@ -15,7 +15,8 @@ import (
 // All that is told is bounded: names shorter than texts, lists, numbers that are none.
 func TestBoundsHoldForEachKindOfValue(t *testing.T) {
 	long := strings.Repeat("ü", operate.MostProse)
-	s := diagnose.Snapshot{Events: make([]diagnose.Event, operate.MostListed+5), Jobs: make([]diagnose.Job, operate.MostListed+5), NodeID: long}
+	s := diagnose.Snapshot{Events: make([]diagnose.Event, operate.MostListed+5), Jobs: make([]diagnose.Job,
+		operate.MostListed+5), NodeID: long}
 	s.Events[0] = diagnose.Event{NodeID: long, Reason: long}
 	for _, lag := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		s.Jobs[0].LagSeconds = &lag
@@ -23,14 +24,18 @@ func TestBoundsHoldForEachKindOfValue(t *testing.T) {
 		if len(got.Events) != operate.MostListed || len(got.Jobs) != operate.MostListed+5 || *got.Jobs[0].LagSeconds != 0 {
 			t.Errorf("%d events, %d jobs, a lag of %v", len(got.Events), len(got.Jobs), *got.Jobs[0].LagSeconds)
 		}
-		if e := got.Events[0]; len(e.NodeID) > operate.MostName+8 || len(e.Reason) > operate.MostProse+8 || len(e.Reason) < operate.MostProse-8 || len(got.NodeID) > operate.MostName+8 {
+		if e := got.Events[0]; len(e.NodeID) > operate.MostName+8 || len(e.Reason) > operate.MostProse+8 ||
+			len(e.Reason) < operate.MostProse-8 || len(got.NodeID) > operate.MostName+8 {
 			t.Errorf("a name of %d bytes, a text of %d", len(e.NodeID), len(e.Reason))
 		}
 	}
 	at := time.Now()
 	d := boundedNode{&statustest.Shelf{Measured: []operate.Sample{
-		{At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName+1): {}}}, {At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.Inf(1)}}},
-		{At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.NaN()}}}, {Jobs: map[string]operate.Level{"zero": {}}}, {At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName): {LagSeconds: 1}}},
+		{At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName+1): {}}}, {At: at,
+			Jobs: map[string]operate.Level{"a": {LagSeconds: math.Inf(1)}}},
+		{At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.NaN()}}},
+		{Jobs: map[string]operate.Level{"zero": {}}}, {At: at, Jobs: map[string]operate.Level{strings.Repeat("x",
+			operate.MostName): {LagSeconds: 1}}},
 	}}}
 	if all, err := d.Samples(t.Context(), time.Time{}); err != nil || len(all) != 1 || len(all[0].Jobs) != 1 {
 		t.Errorf("%d samples, %v", len(all), err)

@@ -13,8 +13,8 @@ import (
 const (
 	// MaxStreams are watched at a time, by pages and programs together.
 	MaxStreams = 32
-	// tellEvery is how often those who watch are told.
-	tellEvery = time.Second
+	// updateEvery is how often the state is gathered for streams.
+	updateEvery = time.Second
 )
 
 // Update is the state at one moment, for all who watch.
@@ -25,7 +25,7 @@ type Update struct {
 	Revision uint64
 
 	Full, Public []byte            // as JSON, for those who may see all, and for the others
-	still        [sha256.Size]byte // tells states apart
+	still        [sha256.Size]byte // identifies the state
 }
 
 // newLive returns the feed of the state: one goroutine gathers for all readers, about once a
@@ -33,19 +33,19 @@ type Update struct {
 func newLive(w *State) *web.Feeds[struct{}, *Update] {
 	return web.NewFeeds(web.Source[struct{}, *Update]{
 		Most: MaxStreams, Life: w.Life, Begin: w.Begin,
-		Open: func(struct{}) func(context.Context, *web.Feed[*Update]) { return w.tell },
+		Open: func(struct{}) func(context.Context, *web.Feed[*Update]) { return w.gather },
 	})
 }
 
-// Subscribe returns where the state is told, until leave is called or the server ends. ok is
+// Subscribe returns the feed of the state, until leave is called or the server ends. ok is
 // false if too many read it: then there is nothing to leave.
 func (w *State) Subscribe() (updates *web.Feed[*Update], leave func(), ok bool) {
 	return w.live.Join(struct{}{})
 }
 
-// tell gathers until ctx ends.
-func (w *State) tell(ctx context.Context, to *web.Feed[*Update]) {
-	tick := time.NewTicker(tellEvery)
+// gather fills the feed until ctx ends.
+func (w *State) gather(ctx context.Context, to *web.Feed[*Update]) {
+	tick := time.NewTicker(updateEvery)
 	defer tick.Stop()
 	for before := (*Update)(nil); ; {
 		snap, known := w.Snapshot(ctx)

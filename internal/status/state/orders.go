@@ -11,13 +11,14 @@ import (
 	"baton/internal/operate"
 	"baton/internal/status/auth"
 	"baton/internal/status/web"
+	"baton/internal/text"
 )
 
 // maxOrders are carried out at a time.
 const maxOrders = 8
 
-// Supervised carries out orders of those who may give them, some at a time, and tells the
-// log of every one. Whoever asks must have passed [auth.mayOrder], too: this is the last
+// Supervised carries out orders of those who may give them, some at a time, and logs every
+// one. The request must have passed [auth.Auth.MayOrder], too: this is the last
 // door, and knows nothing of forged requests.
 func (w *State) Supervised(do operate.Do) operate.Do {
 	places := make(chan struct{}, maxOrders)
@@ -26,7 +27,7 @@ func (w *State) Supervised(do operate.Do) operate.Do {
 		if who.How == "" {
 			return operate.Outcome{}, auth.ErrSignIn
 		}
-		log := w.Log.With(tellOrder(o, who)...)
+		log := w.Log.With(orderFields(o, who)...)
 		select {
 		case places <- struct{}{}:
 			defer func() { <-places }()
@@ -44,23 +45,24 @@ func (w *State) Supervised(do operate.Do) operate.Do {
 				err = fmt.Errorf("%s panicked: %v", o.Kind, p)
 				log.Error("an order panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 			}
-			tellOutcome(log, out, err)
+			logOutcome(log, out, err)
 		}()
-		defer w.Outdate() // whoever gave it sees what it did
+		defer w.Outdate() // the next state shows what it did
 		return do(ctx, o)
 	}
 }
 
-// tellOrder is what the log is told of an order: what it names, and of most orders that is
+// orderFields are those of an order for the log: what it names, and of most orders that is
 // little.
-func tellOrder(o operate.Order, who auth.Caller) []zap.Field {
+func orderFields(o operate.Order, who auth.Caller) []zap.Field {
 	var fields []zap.Field
 	by := ""
 	if o.By != "" {
 		by = o.Signature()
 	}
 	for _, f := range []struct{ key, value string }{
-		{"action", string(o.Kind)}, {"by", by}, {"with", who.How}, {"address", who.Address}, {"job", o.Job}, {"run_id", o.RunID}, {"to", o.To}, {"letter", o.Letter},
+		{"action", string(o.Kind)}, {"by", by}, {"with", who.How}, {"address", who.Address}, {"job", o.Job}, {"run_id",
+			o.RunID}, {"to", o.To}, {"letter", o.Letter},
 	} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.key, f.value))
@@ -72,18 +74,26 @@ func tellOrder(o operate.Order, who auth.Caller) []zap.Field {
 	return fields
 }
 
-// tellOutcome tells the log what an order came to. A refused reload is told by whoever has
+// logOutcome logs the outcome of an order. A refused reload is logged by the daemon, which has
 // read the configuration.
-func tellOutcome(log *zap.Logger, out operate.Outcome, err error) {
+func logOutcome(log *zap.Logger, out operate.Outcome, err error) {
 	coded, ok := errors.AsType[*operate.Coded](err)
 	refused, _ := errors.AsType[*web.Refusal](err)
 	switch {
 	case err == nil:
 		log.Info("an order was carried out", zap.String("outcome", out.Text))
 	case ok && coded.Code == "not_reloaded":
-	case refused != nil, errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads):
+	case refused != nil, errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid), errors.Is(err,
+		operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads):
 		log.Warn("an order was not carried out", zap.Error(err))
 	default: // a server did not answer: it may have done it
 		log.Warn("it is not known whether an order was carried out", zap.Error(err))
 	}
+}
+
+// Signed is who gives an order, and why, as the history keeps it: a line each. It is what they
+// say of themselves, and proves nothing.
+func Signed(name, reason string) (by, why string) {
+	const mostName, mostReason = 200, 1000 // in bytes
+	return text.Clip(text.OneLine(name), mostName), text.Clip(text.OneLine(reason), mostReason)
 }

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/operate"
 	"baton/internal/status/auth"
@@ -31,7 +30,7 @@ func TestTheLogSaysOfAnOrderWhatIsKnownAndOnce(t *testing.T) {
 		{&operate.Coded{Code: "not_reloaded", Kind: operate.ErrInvalid, Err: errors.New("line 3")}, ""},
 	} {
 		core, told := observer.New(zap.InfoLevel)
-		tellOutcome(zap.New(core), operate.Outcome{}, tc.err)
+		logOutcome(zap.New(core), operate.Outcome{}, tc.err)
 		switch all := told.All(); {
 		case tc.want == "" && len(all) == 0:
 		case len(all) != 1 || all[0].Message != tc.want:
@@ -43,8 +42,8 @@ func TestTheLogSaysOfAnOrderWhatIsKnownAndOnce(t *testing.T) {
 func TestTheLogNamesOfAnOrderOnlyWhatItHas(t *testing.T) {
 	core, told := observer.New(zap.InfoLevel)
 	log := zap.New(core)
-	log.Info("", tellOrder(operate.Order{Kind: "pause", By: "ann", Job: "views"}, auth.Caller{How: "token", Address: "127.0.0.1:1"})...)
-	log.Info("", tellOrder(operate.Order{Kind: "drop", Letters: make([]operate.LetterKey, 3)}, auth.Caller{How: "socket"})...)
+	log.Info("", orderFields(operate.Order{Kind: "pause", By: "ann", Job: "views"}, auth.Caller{How: "token", Address: "127.0.0.1:1"})...)
+	log.Info("", orderFields(operate.Order{Kind: "drop", Letters: make([]operate.LetterKey, 3)}, auth.Caller{How: "socket"})...)
 	for i, want := range []map[string]any{
 		{"action": "pause", "by": "by ann", "job": "views", "with": "token", "address": "127.0.0.1:1"},
 		{"action": "drop", "with": "socket", "letters": int64(3)},
@@ -62,7 +61,7 @@ func bySocketOf(ctx context.Context) context.Context {
 
 func TestAnOrderIsTheLastDoors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		core, logs := recorder.New(zapcore.InfoLevel)
+		core, logs := observer.New(zapcore.InfoLevel)
 		release := make(chan struct{})
 		var cut error
 		w := New(Config{Log: zap.New(core)})
@@ -83,7 +82,8 @@ func TestAnOrderIsTheLastDoors(t *testing.T) {
 			t.Errorf("from nobody: %v", err)
 		}
 		for range maxOrders + 1 {
-			if _, err := do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "panics"}); err == nil || !strings.Contains(err.Error(), "planted") {
+			if _, err := do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "panics"}); err == nil ||
+				!strings.Contains(err.Error(), "planted") {
 				t.Fatalf("an order that panics: %v", err)
 			}
 		}

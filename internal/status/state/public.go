@@ -28,6 +28,7 @@ func Public(s diagnose.Snapshot) diagnose.Snapshot {
 	return s
 }
 
+// PublicRun is a run likewise.
 func PublicRun(r *diagnose.Run) *diagnose.Run {
 	if r == nil {
 		return nil

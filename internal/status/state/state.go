@@ -34,7 +34,7 @@ const (
 // LockKey, Role, Redis, and Jobs as configured): the rest is shown as last known.
 type Source func(ctx context.Context) (diagnose.Snapshot, error)
 
-// watchConfig is what a watch is made of.
+// Config is what a State is made of.
 type Config struct {
 	Source          Source
 	Leading         func() bool   // whether this node does, from memory
@@ -43,7 +43,7 @@ type Config struct {
 	Log             *zap.Logger
 }
 
-// watch asks a Source, one request at a time, and remembers the last good answer.
+// State asks a Source, one request at a time, and remembers the last good answer.
 type State struct {
 	Config
 	live *web.Feeds[struct{}, *Update]
@@ -61,6 +61,7 @@ type State struct {
 	flight  chan struct{}     // closed when the attempt under way ends; nil: none is
 }
 
+// New returns a State of c.
 func New(c Config) *State {
 	if c.Patience <= 0 {
 		c.Patience = defaultPatience
@@ -71,7 +72,7 @@ func New(c Config) *State {
 	return w
 }
 
-// Snapshot is what the Source tells, completed with what is known without it.
+// Snapshot is what the Source answers, completed with what is known without it.
 func (w *State) Snapshot(ctx context.Context) (diagnose.Snapshot, bool) {
 	snap, known := w.read(ctx)
 	if snap.NodeID == "" {
@@ -199,7 +200,7 @@ func (w *State) lastKnown(reason string) diagnose.Snapshot {
 
 // Begin has the server wait for f when it ends; false: it has ended, and f is not called.
 func (w *State) Begin(f func()) bool {
-	w.mu.Lock() // whoever waits has ended life under it
+	w.mu.Lock() // End ends Life under it
 	defer w.mu.Unlock()
 	if w.Life.Err() != nil {
 		return false
@@ -210,7 +211,7 @@ func (w *State) Begin(f func()) bool {
 
 // End ends the attempt under way; no other is begun.
 func (w *State) End() {
-	w.mu.Lock() // join looks at life under it
+	w.mu.Lock() // join reads Life under it
 	defer w.mu.Unlock()
 	w.stop()
 }

@@ -6,13 +6,13 @@ import (
 	"net/http"
 )
 
-// take reads a body whole; what goes wrong is told when it is decoded.
+// take reads a body whole; an error comes up again when it is decoded.
 func TakeBody(r *http.Request) (whole bool) {
 	if r.Body == nil {
 		return true
 	}
 	conn := connectionOf(r)
-	conn.wait() // for whoever sends it
+	conn.wait() // for its sender
 	body, err := io.ReadAll(r.Body)
 	conn.resume()
 	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})), int64(len(body))

@@ -35,7 +35,8 @@ type connectionLimits struct {
 // LimitListener accepts connections within limits. Further ones wait in the kernel's queue.
 func LimitListener(ln net.Listener, l Limits, log *zap.Logger) net.Listener {
 	return &limitedListener{
-		Listener: ln, limits: l, log: log, waiting: list.New(), idle: map[netip.Prefix]int{}, room: make(chan struct{}, 1), closed: make(chan struct{}),
+		Listener: ln, limits: l, log: log, waiting: list.New(), idle: map[netip.Prefix]int{}, room: make(chan struct{},
+			1), closed: make(chan struct{}),
 	}
 }
 
@@ -43,16 +44,16 @@ type limitedListener struct {
 	net.Listener
 	limits Limits
 	log    *zap.Logger
-	room   chan struct{} // told of a connection that has ended
+	room   chan struct{} // has a value when a connection has ended
 	closed chan struct{}
 	once   sync.Once
-	full   Seldom
+	full   Throttle
 
 	mu      sync.Mutex
 	open    int
 	waiting *list.List           // the connections that wait for their clients, the longest first
 	idle    map[netip.Prefix]int // how many of them an address has
-	evicted []*limitedConn       // of which the log is to be told
+	evicted []*limitedConn       // that are to be logged
 }
 
 // limitedConn is a connection of a limitedListener. A nil one has no limits.
@@ -71,7 +72,7 @@ type limitedConn struct {
 // Accept waits until there is room, and makes it where clients take their time.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for wait := l.makeRoom(); wait > 0; wait = l.makeRoom() {
-		l.tellEvicted()
+		l.logEvicted()
 		select {
 		case <-l.room:
 		case <-time.After(wait):
@@ -90,7 +91,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	l.mu.Unlock()
 	c.wait()
 	l.makeRoomOf(c.from)
-	l.tellEvicted()
+	l.logEvicted()
 	return c, nil
 }
 
@@ -143,19 +144,19 @@ func (l *limitedListener) evict(c *limitedConn) (wait time.Duration) {
 		return wait
 	}
 	l.forget(c)
-	_ = c.Conn.Close() // whoever serves it notices
+	_ = c.Conn.Close() // its handler notices
 	l.evicted = append(l.evicted, c)
 	return 0
 }
 
-// tellEvicted tells the log, which may take its time.
-func (l *limitedListener) tellEvicted() {
+// logEvicted logs them, which may take its time.
+func (l *limitedListener) logEvicted() {
 	l.mu.Lock()
 	evicted := l.evicted
 	l.evicted = nil
 	l.mu.Unlock()
 	for _, c := range evicted {
-		l.full.Tell(func(count int) {
+		l.full.Log(func(count int) {
 			l.log.Warn("connections were closed to make room: clients hold too many, and neither send a request nor read an answer",
 				zap.String("address", c.Conn.RemoteAddr().String()), zap.Int("count", count))
 		})
@@ -248,7 +249,7 @@ func InTurn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r)
 		if !c.resume() {
-			return // nobody would learn what came of it
+			return // no answer would reach its client
 		}
 		defer c.wait()
 		next.ServeHTTP(w, r)

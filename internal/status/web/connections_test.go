@@ -79,7 +79,7 @@ func TestRoomIsMadeByWhoeverHasMostAndWaitsLongest(t *testing.T) {
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("a client got %v to send its request, want a second", waited)
 		}
-		time.Sleep(seldomEvery)
+		time.Sleep(repeatAfter)
 		if got := counts(logs); len(got) != 2 {
 			t.Errorf("%d lines", len(got))
 		}

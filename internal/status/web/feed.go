@@ -64,7 +64,7 @@ type Feeds[K comparable, T any] struct {
 	feeds   map[K]*Feed[T]
 }
 
-// NewFeeds returns feeds that nobody reads yet.
+// NewFeeds returns feeds without readers.
 func NewFeeds[K comparable, T any](s Source[K, T]) *Feeds[K, T] {
 	return &Feeds[K, T]{source: s, feeds: map[K]*Feed[T]{}}
 }
@@ -115,20 +115,23 @@ func (s *Feeds[K, T]) Count() (feeds, readers int) {
 }
 
 // Follow sends what a feed holds, again whenever there is something new, until the reader or the
-// feed is gone. tell writes an event: of a value that is new, or as a sign of life; ok is false
+// feed is gone. event writes one: of a value that is new, or as a sign of life; ok is false
 // if the reader may have no more.
-func Follow[T any](w http.ResponseWriter, r *http.Request, f *Feed[T], beat time.Duration, tell func(value T, isNew bool) (event []byte, ok bool)) error {
+func Follow[T any](
+	w http.ResponseWriter, r *http.Request, f *Feed[T], beat time.Duration,
+	event func(value T, isNew bool) (text []byte, ok bool),
+) error {
 	out := NewEventStream(w)
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	for seen := int64(0); ; {
 		value, version, changed, over := f.Latest()
-		event, ok := tell(value, version != seen)
+		text, ok := event(value, version != seen)
 		if over || !ok {
 			return nil
 		}
-		if seen = version; len(event) > 0 {
-			if err := out.Send(event); err != nil {
+		if seen = version; len(text) > 0 {
+			if err := out.Send(text); err != nil {
 				return err
 			}
 		}

@@ -17,13 +17,13 @@ type Places struct {
 	unread atomic.Int64 // bytes that are sent, and hold no place
 }
 
-// NewPlaces returns places that tell a log of answers which were not sent.
+// NewPlaces returns places that log answers which were not sent.
 func NewPlaces(log *zap.Logger) *Places { return &Places{log: log} }
 
 // Limit serves at most cap(slots) requests at a time and turns the others away.
 func (p *Places) Limit(slots chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = TakeBody(r) // whoever sends it slowly takes nobody's place
+		_ = TakeBody(r) // a slow sender takes no place
 		if !p.InPlace(w, slots, func(w http.ResponseWriter) { next.ServeHTTP(w, r) }) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "Too many requests at a time: try again in a second.", http.StatusServiceUnavailable)
@@ -33,7 +33,7 @@ func (p *Places) Limit(slots chan struct{}, next http.Handler) http.Handler {
 
 // InPlace has a request served that has one of the slots; false: none was free. The slot is
 // free again before the answer is sent: who reads it slowly, or never, has the memory that
-// it takes, and keeps nobody else from being served. Only when too much memory is taken
+// it takes, and keeps no other from being served. Only when too much memory is taken
 // that way a slow reader keeps its slot.
 func (p *Places) InPlace(w http.ResponseWriter, slots chan struct{}, serve func(http.ResponseWriter)) bool {
 	select {

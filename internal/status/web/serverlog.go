@@ -8,19 +8,19 @@ import (
 )
 
 // NewServerLog is the log of the HTTP server itself. A handshake of TLS fails whenever
-// somebody tries the port, such as a load balancer, each time: that is told seldom, since
+// a client tries the port, such as a load balancer: it is logged now and then, since
 // it may be a client that does not take the certificate.
 func NewServerLog(to *zap.Logger) *log.Logger { return log.New(&serverLog{to: to}, "", 0) }
 
 type serverLog struct {
 	to         *zap.Logger
-	handshakes Seldom
+	handshakes Throttle
 }
 
 func (l *serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if strings.Contains(text, "TLS handshake error") {
-		l.handshakes.Tell(func(count int) { l.to.Info(text, zap.Int("count", count)) })
+		l.handshakes.Log(func(count int) { l.to.Info(text, zap.Int("count", count)) })
 	} else {
 		l.to.Warn(text)
 	}

@@ -22,11 +22,11 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 		if got := counts(logs); !slices.Equal(got, []int64{1, 54}) {
 			t.Errorf("lines tell of %d handshakes", got)
 		}
-		time.Sleep(seldomEvery)
+		time.Sleep(repeatAfter)
 		if got := counts(logs); !slices.Equal(got, []int64{5}) {
 			t.Errorf("when it is over a line tells of %d handshakes", got)
 		}
-		time.Sleep(2 * seldomEvery)
+		time.Sleep(2 * repeatAfter)
 		l.Print("http: TLS handshake error from 192.0.2.1:4711: EOF\n")
 		if got := counts(logs); !slices.Equal(got, []int64{1}) {
 			t.Errorf("the next one is told as %d", got)

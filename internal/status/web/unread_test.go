@@ -17,9 +17,10 @@ func TestAnswersThatNobodyReadsTakeSoMuchMemoryAndNoMore(t *testing.T) {
 		ln, served := statustest.NewPipes(), make(chan error, 1)
 		slots, answer := make(chan struct{}, 3), make([]byte, mostUnread/2)
 		made := NewPlaces(zap.NewNop())
-		server := &http.Server{WriteTimeout: DefaultLimits().Write, Handler: made.Limit(slots, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(answer)
-		}))}
+		server := &http.Server{WriteTimeout: DefaultLimits().Write, Handler: made.Limit(slots,
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write(answer)
+			}))}
 		go func() { served <- server.Serve(ln) }()
 		for i, taken := range []int{0, 0, 1, 2, 3, 3} {
 			ln.Send(t, "GET / HTTP/1.1\r\nHost: db1\r\n\r\n")
