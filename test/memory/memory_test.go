@@ -48,8 +48,6 @@ type kind struct {
 	put func(c redis.Conn, id int, value []byte) error
 	// only is the driver of the one database that can hold it; "": any can.
 	only string
-	// more is what it may take beyond the others, in bytes.
-	more int64
 }
 
 func send(c redis.Conn, commands ...[]any) error {
@@ -87,7 +85,6 @@ var kinds = []kind{
 		return send(c, []any{"HSET", fmt.Sprint("q:", id), "v", v})
 	}},
 	{name: "zset", from: `{type: zset, key: q, changed: changed}`, to: "key: [v]", only: "sqlite",
-		more: 128 << 20, // members are ids, which are collected and sorted within a budget of their own
 		put: func(c redis.Conn, id int, v []byte) error {
 			return send(c, []any{"ZADD", "q", id, v}, []any{"SADD", "changed", v})
 		}},
@@ -144,6 +141,9 @@ func measure(t *testing.T, k kind, db *testsupport.Database, values, size int, f
 		}
 	}
 	kindOf := map[string]string{"postgres": "TEXT", "mysql": "LONGTEXT", "sqlite": "TEXT"}[db.Driver]
+	if db.Driver == "mysql" { // a server takes no more than 16 MiB, unless it is raised
+		db.Exec(t, "SET GLOBAL max_allowed_packet = 1073741824")
+	}
 	key := map[bool]string{true: "VARCHAR(40)" + map[bool]string{true: " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"}[db.Driver == "mysql"] +
 		" PRIMARY KEY", false: "BIGINT"}[strings.Contains(k.to, "[id]")]
 	more := map[string]string{"key: [v]": ", PRIMARY KEY (v)", "key: [id, v]": ", PRIMARY KEY (id, v)"}[k.to]
@@ -199,21 +199,49 @@ func longest(t *testing.T, c testsupport.Client, client string) (name string, to
 	return name[:min(len(name), 200)], took
 }
 
-// most is what a node may have in memory, in bytes, however many values of a megabyte there are.
-const most = 150 << 20
+// What a node may have in memory, in bytes, however many values of a megabyte there are, with
+// batches of the usual size and with such as this test has; and how long a command may take.
+const (
+	most     = 150 << 20
+	mostHere = 110 << 20
+	blocked  = 10 * time.Millisecond
+)
 
 // Values of a megabyte each take no more memory than small ones: few of them here, in batches that
-// are shorter by as much. MEMORY_VALUES=1000 takes that many and batches of the usual size,
-// MEMORY_DATABASE=mysql another database.
+// are shorter by as much. MEMORY_VALUES=1000 takes that many and batches of the usual size, and
+// requires that no command holds Redis up, which a busy machine cannot promise;
+// MEMORY_DATABASE=mysql takes another database.
 func TestLargeValuesTakeNoMoreMemoryThanABudget(t *testing.T) {
-	values, limit, flush := number(t, "MEMORY_VALUES", 60), int64(130<<20), "    batch_bytes: 1048576\n"
-	if os.Getenv("MEMORY_VALUES") != "" {
+	values, limit, flush := number(t, "MEMORY_VALUES", 60), int64(mostHere), "    batch_bytes: 1048576\n"
+	calm := os.Getenv("MEMORY_VALUES") != ""
+	if calm {
 		limit, flush = most, ""
 	}
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			if got := measure(t, k, database(k)(t), values, mib, flush); got.peak > limit+k.more {
-				t.Errorf("%d MiB resident, want %d at most", got.peak>>20, (limit+k.more)>>20)
+			got := measure(t, k, database(k)(t), values, mib, flush)
+			if got.peak > limit {
+				t.Errorf("%d MiB resident, want %d at most", got.peak>>20, limit>>20)
+			}
+			if calm && got.longest > blocked {
+				t.Errorf("Redis was held up for %s, want %s at most", got.longest, blocked)
+			}
+		})
+	}
+}
+
+// A value far beyond the size of a batch is alone in memory, and a few times: also where several follow each
+// other. A member of a set is left out: it is the key of its row, of which SQLite makes more copies.
+func TestHugeValuesAreOneAtATime(t *testing.T) {
+	size := number(t, "MEMORY_HUGE", 24) * mib
+	for _, k := range kinds {
+		if k.only != "" {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			limit := int64(most + 3*size)
+			if got := measure(t, k, database(k)(t), 3, size, ""); got.peak > limit {
+				t.Errorf("%d MiB resident, want %d at most", got.peak>>20, limit>>20)
 			}
 		})
 	}
