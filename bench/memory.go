@@ -65,11 +65,15 @@ func flushJob(data dataset, schedule string) string {
 	return fmt.Sprintf("jobs:\n  - name: bench\n    schedule: %q\n    flush:%s", schedule, data.job)
 }
 
-// memory has a backlog flushed by a real node. Redis' slow log goes by the clock:
-// on a busy machine any command may be found slow now and then, so only what is
-// slow at every attempt counts.
+// memory has a backlog flushed by a real node, a few times. Redis' slow log goes by the clock, so
+// Redis has a core that nothing else of the benchmark uses, see alone, and every attempt counts.
 func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, program, dir string) error {
 	const attempts = 3
+	back, err := b.alone()
+	if err != nil {
+		return err
+	}
+	defer back()
 	r.Progress("memory: preparing a backlog of %d %s", o.backlog, data.table)
 	if err := errors.Join(b.database.exec(ctx, data.create(b.database.engine)), b.load(data, rig.InKeyOrder(o.backlog, o.backlog))); err != nil {
 		return err
@@ -77,7 +81,7 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, pr
 	var peak float64
 	var longest slowCommand
 	var took time.Duration
-	for i := range attempts {
+	for range attempts {
 		got, err := b.backlog(ctx, o.backlog, data, program, dir)
 		if err != nil {
 			return err
@@ -85,18 +89,15 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, pr
 		r.Progress("memory: %d %s flushed within %.0f MB in %.1f s; longest command %v", o.backlog, data.table, got.PeakMB, got.Seconds, got.Longest)
 		took = time.Duration(got.Seconds * float64(time.Second))
 		peak = max(peak, got.PeakMB)
-		if i == 0 || got.Longest.Took < longest.Took {
+		if got.Longest.Took > longest.Took {
 			longest = got.Longest
-		}
-		if longest.Took <= mostBlocked {
-			break
 		}
 	}
 	r.Want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
 		o.backlog, data.table, peak, mostMB, took.Seconds())
 	r.Want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
 	b.loaded = ""
-	_, err := b.conn.Do("FLUSHALL")
+	_, err = b.conn.Do("FLUSHALL")
 	return errors.Join(err, b.database.exec(ctx, "DROP TABLE "+data.table))
 }
 

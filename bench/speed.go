@@ -62,6 +62,7 @@ func measureEngine(ctx context.Context, o options, r *report, e engine, paths []
 // bed is a Redis and a database to measure in.
 type bed struct {
 	redis    string // host:port
+	redisPid int
 	conn     redis.Conn
 	database *database
 	loaded   string         // the dataset that is in Redis
@@ -80,7 +81,7 @@ func newBed(ctx context.Context, e engine, dir string) (b *bed, err error) {
 		return b, err
 	}
 	b.closers = append(b.closers, server.Stop)
-	b.redis = server.Addr()
+	b.redis, b.redisPid = server.Addr(), server.Pid()
 	if b.conn, err = dialRedis(b.redis); err != nil {
 		return b, err
 	}
