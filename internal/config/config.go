@@ -4,7 +4,7 @@ import "time"
 
 // Config is everything that an operator can set.
 //
-// Load and Overlay leave a value that nobody set at its zero; WithDefaults fills
+// Load and Overlay leave a value that was not set at its zero; WithDefaults fills
 // it in. In every field a zero means "not set", never "none".
 type Config struct {
 	Node      Node                `yaml:"node"`
@@ -27,7 +27,7 @@ type Config struct {
 
 // Node names this host to the others.
 type Node struct {
-	// ID tells this node from the others in status, events and the fence; two
+	// ID is this node's name in status, events and the fence; two
 	// nodes of one election must not share it. Default: the host name.
 	ID string `yaml:"id"`
 	// Priority, 0 to 1000: of the nodes that are there, one with a higher priority
@@ -55,7 +55,7 @@ type Election struct {
 	// AttemptTimeout is how long a renewal may take before it is tried again, for
 	// twice as long, on a fresh connection. Default: a tenth of the ttl, at most 1s.
 	AttemptTimeout time.Duration `yaml:"attempt_timeout"`
-	// PollInterval is how often a standby looks at the lock if nothing wakes it.
+	// PollInterval is how often a standby polls the lock if nothing wakes it.
 	// At most 30s. Default: a fifth of the ttl, at most 2s.
 	PollInterval time.Duration `yaml:"poll_interval"`
 	// Drain is how long jobs have to end, once this node must stop leading,
@@ -67,7 +67,7 @@ type Election struct {
 	// Redisson's RLock of the same name. Default: string.
 	LockFormat string `yaml:"lock_format"`
 	// WaitReplicas is how many replicas must have a lock before it counts, so that a
-	// failover does not lose it; with fewer of them alive nobody leads. Default: 0.
+	// failover does not lose it; with fewer of them alive no node leads. Default: 0.
 	WaitReplicas int `yaml:"wait_replicas"`
 	// AbdicateAfter is how long a leader that reaches Redis but not its databases
 	// goes on before it lets another node try. At least the ttl. Default: 30s, or
@@ -93,9 +93,9 @@ type HTTP struct {
 	// user and group; "off" is none. Default: admin.sock in systemd's runtime directory,
 	// without one none.
 	AdminSocket string `yaml:"admin_socket,omitempty"`
-	// TokenFile holds the token, one line of at least 16 characters, that whoever gives
+	// TokenFile holds the token, one line of at least 16 characters, that a client that gives
 	// orders by the page or the API shows. It is read anew whenever it changes. With it,
-	// records and output are shown to those who have it, too, and to nobody else.
+	// records and output are shown to those who have it, too, and to no one else.
 	// Default: no orders but by the admin socket.
 	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
 	// TLS has the page and the API served over HTTPS. Needed for orders from other hosts:
@@ -231,7 +231,7 @@ type To struct {
 	// DeleteWhen has a record delete its row if it has all of these values:
 	// {op: delete}. List and stream only. Default: none.
 	DeleteWhen map[string]string `yaml:"delete_when,omitempty"`
-	// Generation is an integer column that counts the passes of a scan; it tells which
+	// Generation is an integer column that counts the passes of a scan; it marks which
 	// rows have vanished. Required for vanished: delete.
 	Generation string `yaml:"generation,omitempty"`
 	// Schema is verify, to refuse a table that does not fit, or create, to make one

@@ -144,7 +144,7 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.Str
 	for i, item := range seq.Values {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		d.here(item, at)
-		// A mapping's own token is a colon; its first key is where people look.
+		// A mapping's own token is a colon; its first key is where people search.
 		if m, ok := item.(ast.MapNode); ok {
 			if it := m.MapRange(); it.Next() {
 				d.here(it.Key(), at)
@@ -182,7 +182,7 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string, tag reflect.
 		d.bad(n, path, "want a whole number here")
 		return
 	}
-	// Inside Config a zero says that nobody set it.
+	// Inside Config a zero says that it was not set.
 	if least := map[string]int{"positive": 1, "several": 2}[tag.Get("config")]; i == 0 && least > 0 {
 		d.bad(n, path, "0: want %d or more; leave it out for the default", least)
 		return
@@ -214,7 +214,7 @@ func (d *decoder) duration(n ast.Node, v reflect.Value, path string) {
 }
 
 // parseDuration refuses zero too: no duration here means anything at zero, and
-// inside Config a zero says that nobody set it.
+// inside Config a zero says that it was not set.
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {

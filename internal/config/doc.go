@@ -4,7 +4,7 @@
 //	file ── Load ──► Config ── Overlay(environment) ── Overlay(flags) ── WithDefaults ── Validate
 //
 // Read does all of it and is what a command calls. It answers with every problem
-// at once, each at its place, so that an operator mends a file in one go:
+// at once, each at its place, so that an operator fixes a file in one go:
 //
 //	baton.yaml:12:5: jobs[1].schedule: ...
 //	--ttl: election.ttl: ...

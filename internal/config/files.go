@@ -22,7 +22,7 @@ const (
 	FileToken                        // the token of page and API
 	FileVariables                    // lines of NAME=VALUE, with secrets among them
 	FilePrivateKey                   // PEM
-	FileCertificates                 // PEM; anybody may read them
+	FileCertificates                 // PEM; every user may read them
 )
 
 // Files are all files that the configuration names for baton itself to read.

@@ -39,7 +39,7 @@ type Policy struct {
 	LateAfter time.Duration `yaml:"late_after,omitempty"`
 }
 
-// Retry has failed runs tried again, whoever leads by then, until the next slot is due.
+// Retry has failed runs tried again, whichever node leads by then, until the next slot is due.
 type Retry struct {
 	// Limit is how often. Default: never.
 	Limit int `yaml:"limit,omitempty" config:"positive"`
@@ -102,13 +102,13 @@ type Command []string
 // fromText is a text alone: for a shell, or a program without arguments.
 func (c *Command) fromText(s string) { *c = Command{s} }
 
-// Notify tells somebody what happens. Deliveries are tried again and hold nothing up.
+// Notify sends what happens to one target. Deliveries are tried again and hold nothing up.
 type Notify struct {
-	// Name tells it from others, in logs. Required, unique.
+	// Name is its name in logs. Required, unique.
 	Name string `yaml:"name"`
-	// On is what to tell: failed, recovered, missed, late, dead_letters, leader_changed. Default: all.
+	// On is what to send: failed, recovered, missed, late, dead_letters, leader_changed. Default: all.
 	On []string `yaml:"on"`
-	// Jobs are whose events to tell. Default: all jobs'.
+	// Jobs are whose events to send. Default: all jobs'.
 	Jobs []string `yaml:"jobs,omitempty"`
 	// Webhook is posted JSON to. This or command is required.
 	Webhook *Webhook `yaml:"webhook,omitempty"`

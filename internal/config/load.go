@@ -97,7 +97,7 @@ func Load(path string, env Lookup) (Config, error) {
 	return parse(path, data, env)
 }
 
-// readAll returns as much of the file as tells that it is too large.
+// readAll returns as much of the file as shows that it is too large.
 func readAll(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -153,7 +153,7 @@ func parse(name string, data []byte, env Lookup) (Config, error) {
 func parseYAML(data []byte) (file *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = errors.New("the parser gives up; look for unbalanced quotes or brackets")
+			err = errors.New("the parser gives up; are quotes or brackets unbalanced?")
 		}
 	}()
 	// Duplicates are allowed here because decode reports them with all the rest.

@@ -38,7 +38,7 @@ func Settings() []Setting {
 			set: duration(func(c *Config) *time.Duration { return &c.Election.TTL })},
 		{Flag: "heartbeat-interval", Path: "election.heartbeat_interval", Usage: "`duration` between renewals (default a fifth of the ttl, at most 2s)",
 			set: duration(func(c *Config) *time.Duration { return &c.Election.HeartbeatInterval })},
-		{Flag: "poll-interval", Path: "election.poll_interval", Usage: "`duration` between a standby's looks at the lock (default a fifth of the ttl, at most 2s)",
+		{Flag: "poll-interval", Path: "election.poll_interval", Usage: "`duration` between a standby's polls of the lock (default a fifth of the ttl, at most 2s)",
 			set: duration(func(c *Config) *time.Duration { return &c.Election.PollInterval })},
 		{Flag: "node-id", Path: "node.id", Usage: "`name` of this node (default the host name)",
 			set: text(func(c *Config) *string { return &c.Node.ID })},

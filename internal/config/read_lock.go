@@ -10,9 +10,9 @@ import (
 
 // ReadLock reads no more than where a lock is and what it looks like: the sections redis
 // and election. It is for who releases a lock that a daemon has left behind: that daemon
-// may have run with an older file than the one that is there now, and a job that somebody
+// may have run with an older file than the one that is there now, and a job that an operator
 // has broken since must not keep the lock from being released. Databases and jobs are not
-// read; their problems are not told.
+// read; their problems are not reported.
 func ReadLock(in Input) (Config, error) {
 	c, found, err := in.read(loadLock)
 	if err != nil {

@@ -25,7 +25,7 @@ type Redis struct {
 	Database int `yaml:"database"`
 	// Sentinel finds the master of a replicated Redis. Default: none.
 	Sentinel *Sentinel `yaml:"sentinel"`
-	// Cluster is host:port of some nodes of a Redis Cluster; they tell the others.
+	// Cluster is host:port of some nodes of a Redis Cluster; they name the others.
 	// Default: none.
 	Cluster []string `yaml:"cluster" config:"expand"`
 	// Quorum is the URLs of three or more independent masters: who has the lock on

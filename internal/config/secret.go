@@ -63,7 +63,7 @@ func (w Webhook) Token() (string, error) {
 
 // TLSConfig is how to encrypt a connection to Redis; nil where TLS is not on. It
 // reads the files anew at every call. Without server_name the name is left to
-// whoever dials, who knows the host.
+// the caller that dials, which knows the host.
 func (r Redis) TLSConfig() (*tls.Config, error) {
 	if !r.encrypted() {
 		return nil, nil
@@ -125,7 +125,7 @@ func readSecret(key, path string) (string, error) {
 	return s, nil
 }
 
-// readFile tells in its errors which key named the file, and the remedy.
+// readFile names in its errors the key of the file, and the remedy.
 func readFile(key, path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	switch {

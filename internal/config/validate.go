@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Checks are what only other packages can tell; a nil one is not made.
+// Checks are what only other packages know; a nil one is not made.
 type Checks struct {
 	// Schedule says what is wrong with a schedule in a time zone.
 	Schedule func(spec, timeZone string) error
@@ -95,7 +95,7 @@ func (v *validator) node() {
 	}
 }
 
-// longestInterval keeps a node that lives from being taken for gone: it tells of itself
+// longestInterval keeps a node that lives from being taken for gone: it registers
 // when it asks, but not each time.
 const longestInterval = 30 * time.Second
 
@@ -112,7 +112,7 @@ func (v *validator) election() {
 	}
 	for key, every := range map[string]time.Duration{"heartbeat_interval": e.HeartbeatInterval, "poll_interval": e.PollInterval} {
 		if every > longestInterval {
-			v.fail("election."+key, "%v: want at most %v; a node that has not told of itself for a minute counts as gone", every, longestInterval)
+			v.fail("election."+key, "%v: want at most %v; a node that has not registered for a minute counts as gone", every, longestInterval)
 		}
 	}
 	need := 2*e.HeartbeatInterval + e.AttemptTimeout + e.Drain + e.Margin()
@@ -133,7 +133,7 @@ func (v *validator) election() {
 	v.problems = append(v.problems, p)
 }
 
-// lockDesign checks how the lock is taken and what it looks like.
+// lockDesign checks how the lock is taken and which format it has.
 func (v *validator) lockDesign() {
 	e := v.Election
 	v.choice("election.acquire", e.Acquire, AcquireLua, AcquireSetNX)

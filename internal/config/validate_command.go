@@ -103,7 +103,7 @@ func (v *validator) argv(path string, c Command, shell bool) {
 // program refuses one that is found or not by where the daemon was started.
 func (v *validator) program(path string, c Command, placed bool) {
 	if name := c[0]; !placed && strings.Contains(name, "/") && !filepath.IsAbs(name) && !strings.ContainsAny(name, " \t") {
-		v.fail(path, "%q depends on where the daemon was started; want an absolute path, or a name alone, which is looked for in PATH", name)
+		v.fail(path, "%q depends on where the daemon was started; want an absolute path, or a name alone, which is searched for in PATH", name)
 	}
 }
 

@@ -112,7 +112,7 @@ func (v *validator) sizes(path string, f Flush) {
 		v.fail(path+".dead_letters.per_batch", "%d: want 1 or more", f.DeadLetters.PerBatch)
 	}
 	if f.From.Vanished == "delete" && f.To.Generation == "" {
-		v.fail(path+".from.vanished", "delete needs to.generation, an integer column that tells which rows the last scan has seen")
+		v.fail(path+".from.vanished", "delete needs to.generation, an integer column that marks the rows that the last scan has seen")
 	}
 }
 
@@ -141,7 +141,7 @@ func (v *validator) to(path string, f Flush) {
 	}
 }
 
-// mode checks how rows meet those that are there, and what tells them apart.
+// mode checks how rows meet those that are there, and by what they differ.
 func (v *validator) mode(path string, f Flush) {
 	t := f.To
 	v.choice(path+".mode", t.Mode, modesOf(f.From.Kind())...)

@@ -58,7 +58,7 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 		return
 	}
 	if from := j.Flush.From; j.always() && from.Kind().Looks {
-		v.fail(path, "@always waits for work, and only a look at everything tells whether there is some here; write how often to look, for example \"@every 1m\"")
+		v.fail(path, "@always waits for work, and here only a full pass shows whether there is some; write how often to make one, for example \"@every 1m\"")
 		return
 	}
 	if checks.Schedule != nil {

@@ -41,7 +41,7 @@ func (v *validator) unlocked(path string, f From, all []namedLock) {
 	for key, live := range map[string]string{"key": f.Key, "changed": f.Changed} {
 		keys := []string{live}
 		if key == "key" && !f.Kind().Keyed() {
-			keys, _ = f.Kind().Keys(live) // a bad one is told of already
+			keys, _ = f.Kind().Keys(live) // a bad one is reported already
 		}
 		for _, l := range all {
 			if slices.ContainsFunc(keys, func(k string) bool { return k == l.key || beside(l.key, k) }) {

@@ -13,10 +13,10 @@ func (v *validator) notify() {
 	for i, n := range v.Notify {
 		at := fmt.Sprintf("notify[%d]", i)
 		v.name(at+".name", n.Name, seen)
-		v.told(at, n)
+		v.topics(at, n)
 		switch {
 		case n.Webhook == nil && len(n.Command) == 0:
-			v.fail(at, "needs webhook or command: whom to tell")
+			v.fail(at, "needs webhook or command")
 		case n.Webhook != nil && len(n.Command) > 0:
 			v.fail(at+".command", "webhook is set too; make two of it")
 		case n.Webhook == nil:
@@ -34,8 +34,8 @@ func (v *validator) notify() {
 	}
 }
 
-// told checks what a notification is about.
-func (v *validator) told(at string, n Notify) {
+// topics checks what a notification is about.
+func (v *validator) topics(at string, n Notify) {
 	for k, event := range n.On {
 		v.choice(fmt.Sprintf("%s.on[%d]", at, k), event, NotifyEvents()...)
 		if slices.Contains(n.On[:k], event) {

@@ -12,7 +12,7 @@ import (
 const longest = 366 * 24 * time.Hour
 
 // policy checks the defaults, or what a job has with their help. A problem of a value
-// that the defaults have is told there alone.
+// that the defaults have is reported there alone.
 func (v *validator) policy(path string, p Policy) {
 	v.zone(v.whose(path, "time_zone"), p.TimeZone)
 	v.choice(v.whose(path, "catch_up"), p.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
@@ -91,7 +91,7 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 	}
 	interval := checks.Interval(j.Schedule, j.TimeZone)
 	if interval <= 0 {
-		return // told as a problem of the schedule
+		return // reported as a problem of the schedule
 	}
 	if every && interval >= time.Hour && v.own(path, j.Policy, "time_zone") && j.TimeZone != time.UTC.String() {
 		v.fail(path+".time_zone", "@every counts from 1970 in UTC, whatever the zone; for fixed times of the day write cron, such as \"0 */6 * * *\", or remove it")
@@ -117,7 +117,7 @@ func (v *validator) paceless(path string, j Job) {
 		}
 	}
 	if j.DeadMansSwitch != nil {
-		v.fail(path+".dead_mans_switch", "not with @always: it is told of runs that have succeeded, and this one does not end; remove it")
+		v.fail(path+".dead_mans_switch", "not with @always: it gets a request after each success, and this run does not end; remove it")
 	}
 }
 

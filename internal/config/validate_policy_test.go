@@ -69,7 +69,7 @@ func TestPolicyThatCannotHoldIsReportedAtItsPlace(t *testing.T) {
 			"6:5: jobs[0].catch_up: " + notWithAlways + "\n7:5: jobs[0].starting_deadline: " + notWithAlways + "\n8:5: jobs[0].jitter: " + notWithAlways + "\n9:5: jobs[0].late_after: " + notWithAlways},
 		{"ends of always", always("retry: {limit: 1}", "on_lost: rerun", "max_overlap: 2"),
 			"6:5: jobs[0].retry: " + notWithAlways + "\n7:5: jobs[0].on_lost: " + notWithAlways + "\n8:5: jobs[0].max_overlap: " + notWithAlways},
-		{"dead man's switch of always", always("dead_mans_switch: https://h/x"), "6:5: jobs[0].dead_mans_switch: not with @always: it is told of runs that have succeeded, and this one does not end; remove it"},
+		{"dead man's switch of always", always("dead_mans_switch: https://h/x"), "6:5: jobs[0].dead_mans_switch: not with @always: it gets a request after each success, and this run does not end; remove it"},
 
 		{"runs at a time", "max_concurrent_jobs: -1\n", "1:1: max_concurrent_jobs: -1: want 1 or more; leave it out for any number"},
 		{"no run at a time", "max_concurrent_jobs: 0\n", "1:1: max_concurrent_jobs: 0: want 1 or more; leave it out for the default"},
@@ -92,7 +92,7 @@ func TestCommandThatCannotRunIsReportedAtItsPlace(t *testing.T) {
 		{"a flush too", job("    command: [x]\n"), "9:5: jobs[0].command: the job has a flush too; make two jobs of it"},
 		{"one text", command(`command: "report --yesterday"`), "5:5: jobs[0].command: it is one text with blanks or signs of the shell, and would be taken for the program's name; write a list, [program, argument], or add shell: true"},
 		{"a list for a shell", command("command: [report, x]", "shell: true"), "5:5: jobs[0].command: with shell: true it is one text for /bin/sh -c; for a list of arguments remove shell"},
-		{"relative", command("command: [bin/report]"), `5:5: jobs[0].command: "bin/report" depends on where the daemon was started; want an absolute path, or a name alone, which is looked for in PATH`},
+		{"relative", command("command: [bin/report]"), `5:5: jobs[0].command: "bin/report" depends on where the daemon was started; want an absolute path, or a name alone, which is searched for in PATH`},
 		{"NUL in an argument", command(`command: [report, "a\0b"]`), "5:23: jobs[0].command[1]: there is a NUL in it"},
 		{"working directory", nightly("working_dir: data"), `6:5: jobs[0].working_dir: "data" depends on where the daemon was started; want an absolute path`},
 		{"environment file", nightly("env_file: report.env"), `6:5: jobs[0].env_file: "report.env" depends on where the daemon was started; want an absolute path`},
@@ -143,7 +143,7 @@ func TestLockThatIsAnotherKeyIsReported(t *testing.T) {
 
 func TestNotificationThatWouldNotArriveIsReported(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
-		{"nobody", told("on: [failed]"), "7:6: notify[0]: needs webhook or command: whom to tell"},
+		{"nobody", told("on: [failed]"), "7:6: notify[0]: needs webhook or command"},
 		{"a format that nobody knows", told("webhook: https://h/x, format: jsn"), `7:39: notify[0].format: "jsn" is not known here; did you mean json?`},
 		{"a format of a command", told("command: [sh], format: json"), "7:32: notify[0].format: only for webhook: a command gets the event as JSON"},
 		{"two", told("webhook: https://h/x, command: [x]"), "7:39: notify[0].command: webhook is set too; make two of it"},
@@ -157,7 +157,7 @@ func TestNotificationThatWouldNotArriveIsReported(t *testing.T) {
 		{"late is another", another(nightly(), "late_after: 1h") + "notify:\n  - {name: ops, on: [late], jobs: [a], command: [x]}\n", "11:22: notify[0].on[0]: none of the jobs has late_after, so none is ever late; set it, or remove late"},
 		{"no name", nightly() + "notify:\n  - command: [x]\n", "7:5: notify[0].name: required; for example page-views"},
 		{"name twice", told("command: [x]") + "  - {name: ops, command: [x]}\n", `8:6: notify[1].name: "ops" is the name of notify[0] too`},
-		{"program", told("command: [bin/tell]"), `7:17: notify[0].command: "bin/tell" depends on where the daemon was started; want an absolute path, or a name alone, which is looked for in PATH`},
+		{"program", told("command: [bin/tell]"), `7:17: notify[0].command: "bin/tell" depends on where the daemon was started; want an absolute path, or a name alone, which is searched for in PATH`},
 		{"a shell's text", told("command: tell me"), "7:17: notify[0].command: it is one text with blanks or signs of the shell, and would be taken for the program's name; write a list, [program, argument]"},
 		{"an attempt that outlasts all", told("command: [x], timeout: 2h"), "7:31: notify[0].timeout: 2h is more than give_up_after, 1h"},
 		{"a delivery of years", told("command: [x], give_up_after: 17520h"), "7:31: notify[0].give_up_after: 17520h is more than a year"},

@@ -195,7 +195,7 @@ func (v *validator) tls() {
 	if net.ParseIP(t.ServerName) == nil && strings.ContainsAny(t.ServerName, ":/@ ") {
 		v.fail("redis.tls.server_name", "want a host name alone, as it stands in the server's certificate")
 	}
-	// Nobody who writes tls: may believe in encryption that is not there.
+	// tls: must not be written where there is no encryption.
 	if u, err := url.Parse(v.Redis.URL); err != nil || slices.ContainsFunc(v.Redis.Quorum, encryptedURL) {
 		return
 	} else if u.Scheme == "unix" {
