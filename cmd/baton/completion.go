@@ -16,7 +16,8 @@ func newCompletionCommand(e cmdline.Env) *cobra.Command {
   zsh    baton completion zsh > "${fpath[1]}/_baton"
   fish   baton completion fish > ~/.config/fish/completions/baton.fish
 
-bash needs its package bash-completion. The packages of baton bring all three along.`,
+bash needs its package bash-completion. The packages of baton have all three
+scripts.`,
 		Example:   "  baton completion bash\n  baton completion zsh\n  baton completion fish",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish"},

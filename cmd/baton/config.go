@@ -41,7 +41,7 @@ type checked struct {
 	Jobs      int              `json:"jobs"`
 	Databases int              `json:"databases"`
 	Problems  []config.Problem `json:"problems"`
-	// Warnings are what could not be looked at by whoever asks.
+	// Warnings are files that this user may not read.
 	Warnings []config.Problem `json:"warnings"`
 	// Schedules is when each job is due. With problems it is empty.
 	Schedules []operate.Coming `json:"schedules"`
@@ -55,14 +55,15 @@ func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
 	var textAlone bool
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Say what is wrong with the configuration, each problem with its line",
-		Long: "Say what is wrong with the configuration, each problem with its line: of FILE, else of\n" +
-			"the one that run would take, with environment and flags on top. Nothing is connected to.\n" +
-			"The files that it names, of passwords and certificates, are read: a missing one is a problem;\n" +
-			"one that you may not read is a warning, as the daemon's user may. Ask as that user to be sure.\n" +
-			"Where they are not meant to be, as in a pipeline, --no-files judges the text alone.\n" +
-			"A good one is followed by when its jobs are due, in their time zones, and by what daylight\n" +
-			"saving does to them within a year.",
+		Short: "Check the configuration: each problem with its line",
+		Long: "Check the configuration, and print each problem with its line: of FILE, else\n" +
+			"of the one that run would take, with environment and flags on top. No server\n" +
+			"is connected to. The files that it names, of passwords and certificates, are\n" +
+			"read: a missing one is a problem; one that you may not read is a warning, as\n" +
+			"the daemon's user may. Run it as that user to be sure. Where the files are not\n" +
+			"there, as in a pipeline, --no-files checks the text alone. A good\n" +
+			"configuration is followed by when its jobs are due, in their time zones, and\n" +
+			"by what daylight saving does to them within a year.",
 		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n  baton config check --no-files ./baton.yaml\n  baton config check -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,12 +87,12 @@ func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddRunFlags(cmd, e)
-	cmd.Flags().BoolVar(&textAlone, "no-files", false, "do not look at the files that the configuration names")
+	cmd.Flags().BoolVar(&textAlone, "no-files", false, "do not read the files that the configuration names")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-// check looks at a configuration, and then at the files that it names.
+// check checks a configuration, and then the files that it names.
 func check(cmd *cobra.Command, e cmdline.Env, path string, files bool) (checked, error) {
 	report := checked{File: path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schedules: []operate.Coming{}}
 	c, err := cmdline.ReadConfig(cmd, e, path)
@@ -121,7 +122,7 @@ func printChecked(out io.Writer, r checked) error {
 		return err
 	}
 	w := show.NewTable(out)
-	_ = show.Say(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN\n") // Flush tells a write error
+	_ = show.Say(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN\n") // Flush returns a write error
 	for _, c := range r.Schedules {
 		_ = show.Say(w, "%s\t%s", c.Job, c.Words)
 		for i := range shownSlots {
@@ -139,7 +140,7 @@ func printChecked(out io.Writer, r checked) error {
 	return printShifts(out, r.Schedules)
 }
 
-// printShifts tells what the clocks do to jobs. Those to which they do the same share a
+// printShifts prints what daylight saving does to jobs. Those to which they do the same share a
 // line: of many jobs a good part is due at the same hour of the night.
 func printShifts(out io.Writer, schedules []operate.Coming) error {
 	type shift struct {
@@ -179,7 +180,7 @@ func newConfigShowCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "show [FILE]",
-		Short:   "Print the configuration in effect, with every default and without secrets",
+		Short:   "Print the configuration in effect, without secrets",
 		Example: "  baton config show\n  baton config show ./baton.yaml -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -227,8 +228,9 @@ func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write an example configuration, to begin with",
-		Long: "Write an example configuration, with every key explained, to FILE (default baton.yaml;\n" +
-			"- is standard output). An existing file is kept, unless --force is given.",
+		Long: "Write an example configuration, with every key explained, to FILE (default\n" +
+			"baton.yaml; - is standard output). An existing file is kept, unless --force is\n" +
+			"given.",
 		Example: "  baton config init\n  baton config init /etc/baton/baton.yaml\n  baton config init -",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -254,10 +256,10 @@ func newConfigSchemaCommand(e cmdline.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the configuration's JSON Schema, for editors",
-		Long: "Print the configuration's JSON Schema (draft 2020-12), by which an editor completes keys,\n" +
-			"tells what they mean and marks what is wrong as it is written. The packages have it in\n" +
-			"/usr/share/baton/baton.schema.json. What it does not mark may still be wrong: config check\n" +
-			"tells everything.",
+		Long: "Print the configuration's JSON Schema (draft 2020-12), by which an editor\n" +
+			"completes keys, explains them and marks mistakes. The packages have it in\n" +
+			"/usr/share/baton/baton.schema.json. It does not mark every mistake: config\n" +
+			"check does.",
 		Example: "  baton config schema > baton.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -16,16 +16,18 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show it all at work on this machine: three nodes, traffic, and an audit",
-		Long: "Run three nodes on this machine, with an embedded Redis and a SQLite file, under\n" +
-			"traffic. Kill the leader and watch another node take over. Ctrl-C ends the traffic;\n" +
-			"what is left is flushed, and every value in the database is compared with what was\n" +
-			"written. Exit code 0: nothing was lost, and nothing written twice.\n\n" +
-			"With --redis and --database the same runs on real servers. The demo uses keys with\n" +
-			"a random name, and a schema or database of its own, and removes them at the end.",
+		Short: "Run three nodes on this machine under traffic, and audit them",
+		Long: "Run three nodes on this machine, with an embedded Redis and a SQLite file,\n" +
+			"under traffic. Kill the leader and watch another node take over. Ctrl-C ends\n" +
+			"the traffic; what is left is flushed, and every value in the database is\n" +
+			"compared with what was written. Exit code 0: nothing was lost, and nothing\n" +
+			"written twice.\n\n" +
+			"With --redis and --database the same runs on real servers. The demo uses keys\n" +
+			"with a random name, and a schema or database of its own, and removes them at\n" +
+			"the end.",
 		Example: "  baton demo\n" +
 			"  baton demo --duration 30s --chaos 3s -o json\n" +
-			"  baton demo --redis redis://127.0.0.1:6379/0 --database postgres://me:secret@127.0.0.1/test",
+			"  baton demo --redis redis://127.0.0.1/0 --database postgres://me@127.0.0.1/db",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			program, err := os.Executable()

@@ -19,15 +19,16 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 	var unit string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what could lose data, or keep a job from working, and how to mend it",
-		Long: "Look at Redis (round trips, eviction, persistence, replicas, permissions, its clock), at every\n" +
-			"database (durability, permissions), at every job's table (does it fit, by what can rows\n" +
-			"collide), at the other nodes, and at this host (clock, disks, systemd's unit, who can read the\n" +
-			"files), and say of each finding what can be lost and how to mend it. Nothing is changed, and\n" +
-			"nothing is waited for longer than a quarter of a minute. A node does the same when it\n" +
-			"leads for the first time, and logs what is grave. Run it as the user that runs baton.\n\n" +
-			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning, 2 if the\n" +
-			"configuration cannot be used.",
+		Short: "Check what could lose data or stop a job, with remedies",
+		Long: "Check Redis (round trips, eviction, persistence, replicas, permissions, its\n" +
+			"clock), every database (durability, permissions), every job's table (does it\n" +
+			"fit, by what can rows collide), the other nodes, and this host (clock, disks,\n" +
+			"systemd's unit, who can read the files). Each finding says what can be lost\n" +
+			"and what to do. Nothing is changed, and no check waits longer than a quarter\n" +
+			"of a minute. A node does the same when it leads for the first time, and logs\n" +
+			"what is grave. Run it as the user that runs baton.\n\n" +
+			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning,\n" +
+			"2 if the configuration cannot be used.",
 		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +47,7 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 			d := diagnosis{Findings: doctor.Examine(cmd.Context(), c, doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.Getenv, Seen: waits.Note})}
 			waits.End()
 			if err := cmd.Context().Err(); err != nil {
-				return fmt.Errorf("stopped before all was looked at: %w", err)
+				return fmt.Errorf("stopped before all checks were done: %w", err)
 			}
 			for _, f := range d.Findings {
 				switch f.Severity {

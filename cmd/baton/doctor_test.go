@@ -99,7 +99,7 @@ func TestTheDoctorTellsWhatItWaitsFor(t *testing.T) {
 	c.env["BATON_TTL"] = "4s"
 	began := testsupport.StartStopwatch(t)
 	got := c.run("doctor")
-	if got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "looking at redis ...\n") || strings.Contains(got.stderr, "host") || !strings.Contains(got.stdout, "it does not answer") {
+	if got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "checking redis ...\n") || strings.Contains(got.stderr, "host") || !strings.Contains(got.stdout, "it does not answer") {
 		t.Errorf("%+v", got)
 	}
 	if took := began.Took(); took > 10*time.Second {

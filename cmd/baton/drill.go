@@ -24,9 +24,9 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drill",
 		Short: "Hand over for real, and measure it",
-		Long: "Have the leader hand over, as stepdown does, and measure it: how long its work took to\n" +
-			"end, and how long nobody led. Exit code 1 if a handover took longer than a lease, or if\n" +
-			"no other node is there to take over.",
+		Long: "Order the leader to hand over, as stepdown does, and measure it: how long its\n" +
+			"work took to end, and how long no node led. Exit code 1 if a handover took\n" +
+			"longer than a lease, or if no other node can take over.",
 		Example: "  baton drill\n  baton drill --to db2 --back\n  baton drill --rounds 10 -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -38,12 +38,12 @@ func exitCodes() []exitMeaning {
 	lock := []string{"lock"}
 	return []exitMeaning{
 		{code: cmdline.ExitOK, means: "done"},
-		{code: cmdline.ExitFailure, means: "it failed; standard error says what, and what to do (doctor and job preview: the table does)"},
+		{code: cmdline.ExitFailure, means: "it failed; standard error (doctor, job preview: the table) says why"},
 		{code: cmdline.ExitUsage, means: "wrong arguments, or a configuration that cannot be used"},
-		{code: cmdline.ExitNoLeader, means: "nobody leads, or holds the lock (lock --break)", of: append(leads, "lock")},
-		{code: exitOverrun, means: "the leader's work did not end before its lease could, so the process did", of: []string{"run"}},
-		{code: exitNoRedis, means: "redis does not serve us: nobody knows who has a lock, or it would not be safe", of: lock, lock: true},
-		{code: exitNotHad, means: "somebody else has a lock (-E chooses another code)", of: lock, lock: true},
+		{code: cmdline.ExitNoLeader, means: "no node leads, or the lock is free (lock --break)", of: append(leads, "lock")},
+		{code: exitOverrun, means: "the leader's work did not end before its lease, so the process did", of: []string{"run"}},
+		{code: exitNoRedis, means: "redis unavailable, or unfit to hold a lock safely", of: lock, lock: true},
+		{code: exitNotHad, means: "another client has a lock (-E chooses another code)", of: lock, lock: true},
 		{code: exitLost, means: "a lock was lost, and the command was ended", of: lock, lock: true},
 		{code: command.CodeNoExec, means: "the command cannot be run", of: lock, lock: true},
 		{code: command.CodeNotFound, means: "the command was not found", of: lock, lock: true},

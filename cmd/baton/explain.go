@@ -15,12 +15,11 @@ func newExplainCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
 		Use:   "explain [NODE]",
-		Short: "Tell why a node does not lead, with every reason",
-		Long: "Tell every reason why this host's node, or the named one, does not lead, and what to do\n" +
-			"about it: another leads, a pause, a quarantine, a reservation, a node of a higher priority,\n" +
-			"an abdication, or that it is no candidate, not there, or without Redis. What the node's own\n" +
-			"status page and the databases say is added if they answer within a second. Exit code 1 if\n" +
-			"the election cannot be read, or a node that is named has never told of itself.",
+		Short: "Explain why a node does not lead, with every reason",
+		Long: "List every reason why this host's node, or the named one, does not lead, and\n" +
+			"what to do about each. Redis is asked; what the node's own status page and the\n" +
+			"databases say is added if they answer within a second. Exit code 1 if the\n" +
+			"election cannot be read, or if the named node has never registered.",
 		Example: "  baton explain\n  baton explain db2\n  baton explain db2 -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,11 +16,12 @@ import (
 func newFenceCommand(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:   "fence",
-		Short: "List the fences of the jobs, or reset those that nobody can get above",
-		Long: "A fence is the highest epoch that has written for a job, in the job's database: older leaders\n" +
-			"are refused there. Epochs follow a clock. One that is more than 30 days ahead was written by\n" +
-			"somebody else, or by a clock that was wrong: baton refuses to count on from it, and that job,\n" +
-			"or all that is under that lock, stands still until it is reset.",
+		Short: "List the fences of the jobs, or reset refused ones",
+		Long: "A fence is the highest epoch that has written for a job, in the job's\n" +
+			"database: older leaders are refused there. Epochs follow a clock. One that is\n" +
+			"more than 30 days ahead was written by another program, or under a wrong\n" +
+			"clock: baton refuses to count on from it, and that job, or all jobs under that\n" +
+			"lock, stand still until it is reset.",
 		Example: "  baton fence list\n  baton fence reset",
 	}, newFenceListCommand(e), newFenceResetCommand(e))
 }
@@ -30,9 +31,9 @@ func newFenceListCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the epochs of the locks and the fences of the jobs",
-		Long: "List the epochs of the locks, which are in Redis, and the fences of the jobs, which are in\n" +
-			"their databases, and tell which of them nobody can get above. Exit code 1 if one of the\n" +
-			"databases does not answer; the others are listed.",
+		Long: "List the epochs of the locks, which are in Redis, and the fences of the jobs,\n" +
+			"which are in their databases, and mark those that are refused. Exit code 1 if\n" +
+			"one of the databases does not answer; the others are listed.",
 		Example: "  baton fence list\n  baton fence list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,12 +59,14 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "reset",
-		Short: "Reset the epochs and fences that nobody can get above",
-		Long: "Reset the epochs and fences that are more than 30 days ahead of Redis' clock; no other is\n" +
-			"touched. First set right whatever clock is wrong. It takes the locks of these jobs like a node,\n" +
-			"waits one lease, so that no earlier leader trusts its own any more, and gives each fence its\n" +
-			"own epoch and owner; then the nodes campaign again. The jobs of these locks do not run\n" +
-			"meanwhile. On a terminal it asks first; elsewhere it wants --yes. Nothing to do is exit code 0.",
+		Short: "Reset the epochs and fences that are refused",
+		Long: "Reset the epochs and fences that are more than 30 days ahead of Redis' clock;\n" +
+			"no other is touched. First set right whatever clock is wrong. It takes the\n" +
+			"locks of these jobs like a node, waits one lease, so that no earlier leader\n" +
+			"trusts its own any more, and gives each fence its own epoch and owner; then\n" +
+			"the nodes campaign again. The jobs of these locks do not run meanwhile. On a\n" +
+			"terminal it asks first; elsewhere it wants --yes. With nothing to do the exit\n" +
+			"code is 0.",
 		Example: "  baton fence reset\n  baton fence reset --yes --reason 'redis was restored from the wrong dump'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,7 +100,7 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 					return show.Say(w, "nothing to reset\n")
 				}
 				for _, r := range reset {
-					_ = show.Say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch) // the last write tells
+					_ = show.Say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch) // the last write returns the error
 				}
 				return show.Say(w, "%s reset\n", text.Count(len(reset), "fence"))
 			}))
@@ -112,7 +115,7 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 
 func printFences(out io.Writer, f direct.Fences) error {
 	w := show.NewTable(out)
-	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	verdict := func(refused bool) string {
 		if refused {
 			return "REFUSED"

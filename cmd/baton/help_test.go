@@ -105,8 +105,8 @@ func TestHelpIsThereForEveryCommandAndFits(t *testing.T) {
 		if got.code != cmdline.ExitOK || got.stderr != "" || !strings.Contains(got.stdout, "Usage:\n  "+cmd.CommandPath()) || !strings.Contains(got.stdout, "Examples:\n") {
 			t.Errorf("%s -h: %+v", cmd.CommandPath(), got)
 		}
-		for line := range strings.Lines(cmd.Long) {
-			if n := show.TextWidth(strings.TrimSuffix(line, "\n")); n > 105 {
+		for line := range strings.Lines(got.stdout) {
+			if n := show.TextWidth(strings.TrimSuffix(line, "\n")); n > helpWidth {
 				t.Errorf("%s: a line of %d columns: %s", cmd.CommandPath(), n, line)
 			}
 		}

@@ -48,7 +48,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "history", "report"), cmdline.ExitOK, `^nothing is known of job "report": `, `^$`)
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
-	c.matches(c.run("job", "cancel", "report"), cmdline.ExitFailure, `^$`, `nothing of job "report" runs or is to be tried again: nothing was cancelled`)
+	c.matches(c.run("job", "cancel", "report"), cmdline.ExitFailure, `^$`, `job "report" has no open run and no retry: nothing was cancelled`)
 	c.matches(c.run("job", "cancel", "clicks"), cmdline.ExitUsage, `^$`, `no such job: "clicks"`)
 	one := first(t, `^run (\S+) `, c.run("job", "run", "report", "--reason", "month's end").stdout)
 	c.matches(c.run("job", "run", "report"), cmdline.ExitFailure, `^$`, `job "report" is running already: run \S+, for \S+ now`)
@@ -56,9 +56,9 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +2 runs, the latest for \S+ +never +in \d+d +- +-$`, `^$`)
 	c.matches(c.run("job", "show", "report"), cmdline.ExitOK,
 		`(?ms)^runs +sleep$.*^overlap +forbid$.*^run +`+one+` on db1: for \S+, by \S+: month's end$.^run +`+two+` on db1: for \S+, forced by \S+$`, `^$`)
-	c.matches(c.run("job", "cancel", "report", "--run", "x"), cmdline.ExitFailure, `^$`, `run x of job "report" does not go on: nothing was cancelled`)
+	c.matches(c.run("job", "cancel", "report", "--run", "x"), cmdline.ExitFailure, `^$`, `run x of job "report" is not open: nothing was cancelled; baton job show report lists open runs`)
 	c.matches(c.run("job", "cancel", "report", "--run", one, "--reason", "too slow"), cmdline.ExitOK,
-		`^run `+one+` of job "report" was told to end; baton job history report tells how it did\n$`, `^$`)
+		`^run `+one+` of job "report" has the order to end; baton job history report shows its result\n$`, `^$`)
 	var cancelled operate.Outcome
 	if err := json.Unmarshal([]byte(c.run("job", "cancel", "report", "-o", "json").stdout), &cancelled); err != nil || !strings.Contains(strings.Join(cancelled.Runs, " "), two) {
 		t.Errorf("cancelled: %+v, %v", cancelled, err)

@@ -65,7 +65,7 @@ func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	if rows := db.Rows(t, "SELECT id, views FROM articles"); len(rows) != 3 {
 		t.Errorf("rows: %v", rows)
 	}
-	c.matches(c.run("job", "run", "views"), cmdline.ExitOK, `^run \S+ of job "views" has begun on db1; baton job show views tells how it ends\n$`, `^$`)
+	c.matches(c.run("job", "run", "views"), cmdline.ExitOK, `^run \S+ of job "views" has begun on db1; baton job show views shows its result\n$`, `^$`)
 	c.until("ready", "job", "list")
 	c.matches(c.run("job", "run", "clicks"), cmdline.ExitUsage, `^$`, `no such job: "clicks": the configuration has views`)
 

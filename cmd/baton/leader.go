@@ -15,7 +15,7 @@ func newLeaderCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "leader",
-		Short:   "Print the node that leads; exit code 3 if nobody does",
+		Short:   "Print the node that leads; exit code 3 if none does",
 		Example: "  baton leader\n  baton leader -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -39,43 +39,47 @@ func newLockCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock [flags] NAME… -- COMMAND [ARGUMENT…]",
 		Short: "Run a command while holding a lock, on one of many hosts",
-		Long: `Run a command while holding locks in Redis, as flock(1) does with files of one host.
-Several names are taken all or none, and in sorted order, so that two such commands
-never wait for each other. The locks are renewed while the command runs. If one is
-lost, the command gets SIGTERM, election.drain to end, and SIGKILL, it and all that it
-has started, before anybody else can have the lock. So it is if baton is killed.
+		Long: `Run a command while holding locks in Redis, as flock(1) does with files of one
+host. Several names are taken all or none, and in sorted order, so that two such
+commands never wait for each other. The locks are renewed while the command
+runs. If one is lost, the command gets SIGTERM, election.drain to end, and
+SIGKILL, it and all that it has started, before another client can have the
+lock. The same happens if baton is killed.
 
-A name is a Redis key, and is used as it is: whoever does SET NAME value NX PX ms
-excludes baton and is excluded. Beside the key, {NAME}:term and {NAME}:events stay
-for good, so that epochs only rise: do not make up a new name for every run, as with
-$(date). What the command leaves running in the background is
-ended, too, unless --leave-running is given. Only standard input, output and error are
-handed to the command. At a terminal it is in the foreground, if baton is; stopped
-there (Ctrl-Z) for longer than the lease it is ended, since its lock is lost.
+A name is a Redis key, and is used as it is: a client that does SET NAME value
+NX PX ms excludes baton and is excluded. Beside the key, {NAME}:term and
+{NAME}:events stay for good, so that epochs only rise: do not make up a new name
+for every run, as with $(date). What the command leaves running in the
+background is ended, too, unless --leave-running is given. Only standard input,
+output and error are handed to the command. At a terminal it is in the
+foreground, if baton is; stopped there (Ctrl-Z) for longer than the lease it is
+ended, since its lock is lost.
 
-Inside the command, ` + "`baton lock`" + ` of a name that it holds checks that this is still so,
-and does not wait for itself. The command finds in its environment:
+Inside the command, ` + "`baton lock`" + ` of a name that it holds checks that it still
+does, and does not wait for itself. The command finds in its environment:
 
   BATON_LOCK_KEY  the lock: the first NAME given; of a semaphore the slot's key
   BATON_OWNER     the owner's UUID, which is the lock's value in Redis
   BATON_EPOCH     a number that rises with every holder: the fencing token
   BATON_SLOT      with -n: which of the slots, from 1
-  BATON_LOCKS     all that are held, as words of NAME=OWNER:EPOCH, NAME escaped as in a URL
+  BATON_LOCKS     all that are held, as words of NAME=OWNER:EPOCH,
+                  NAME escaped as in a URL
   BATON_NODE_ID   this host
 
-Nothing is printed unless something is wrong; -v tells more. A lock that --no-wait did
-not have is nothing wrong. Exit codes: the command's own, or 128 and the signal that
-ended it; else
+Nothing is printed unless something is wrong; -v prints more. It is not wrong if
+--no-wait did not get the lock. Exit codes: the command's own, or 128 and the
+signal that ended it; else
 
 ` + lockCodes(),
 		Example: `  baton lock nightly -- /usr/local/bin/report --yesterday
   baton lock orders stock -- ./move-stock          # both, or none
-  baton lock -n 3 encoder -- ffmpeg -i in.mkv out.mp4   # three at a time, over all hosts
+  baton lock -n 3 encoder -- ffmpeg -i in.mkv out.mp4   # three at a time
   baton lock --wait 30s deploy -c 'make && make install' || echo "exit code $?"
 
-  # In a crontab on every host: one of them runs it, the others do nothing. --at-least
-  # is more than their clocks can differ: else the next one could run it again.
-  30 2 * * *  root  baton lock --no-wait -E 0 --at-least 1m nightly -- /usr/local/bin/report
+  # In a crontab on every host: one of them runs it, the others do nothing.
+  # --at-least is more than their clocks can differ: else the next one could
+  # run it again.
+  30 2 * * *  root  baton lock --no-wait -E 0 --at-least 1m nightly -- report
 
   baton lock --list
   baton lock --break nightly --reason 'db1 is on fire'
@@ -93,15 +97,15 @@ func (f *lockFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this `duration` (default: wait for ever)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "give up at once")
-	flags.DurationVar(&f.retry, "retry-interval", 0, "`duration` between looks at a lock that is held; a release is heard of at once (default poll_interval)")
+	flags.DurationVar(&f.retry, "retry-interval", 0, "`duration` between attempts while a lock is held; a release is noticed at once (default poll_interval)")
 	flags.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for this `duration`, however soon the command ends")
 	flags.IntVarP(&f.slots, "slots", "n", 0, "a semaphore: so `many` may hold the lock at a time; the same number everywhere")
 	flags.StringVarP(&f.shell, "command", "c", "", "run this `text` by /bin/sh, instead of a command after --")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitNotHad, "exit `code` if somebody else has a lock")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitNotHad, "exit `code` if another client has a lock")
 	flags.BoolVar(&f.leave, "leave-running", false, "leave what the command leaves running; it goes on without the lock")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell what happens, on standard error")
-	flags.BoolVar(&f.list, "list", false, "list the locks that baton lock has taken and somebody holds")
-	flags.StringVar(&f.breakUp, "break", "", "take the lock `NAME` away from whoever holds it; nobody has it before its lease would have ended")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print what happens, on standard error")
+	flags.BoolVar(&f.list, "list", false, "list the locks of baton lock that are held")
+	flags.StringVar(&f.breakUp, "break", "", "take the lock `NAME` away from its holder; it is free when its lease would have ended")
 	flags.StringVar(&f.reason, "reason", "", "why, for the event history (with --break)")
 	f.out.AddFlag(cmd, e.Getenv)
 	cmdline.AddConfigFlags(cmd, e, "redis", "ttl", "heartbeat-interval", "node-id")

@@ -61,7 +61,7 @@ func printLocks(out io.Writer, held []lockcmd.State, now time.Time) error {
 		return show.Say(out, "no locks are held\n")
 	}
 	w := show.NewTable(out)
-	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	p("LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\tOWNER\n")
 	for _, l := range held {
 		node, epoch, since, left := l.NodeID, fmt.Sprint(l.Epoch), text.Duration(now.Sub(l.Since)), "no expiry"

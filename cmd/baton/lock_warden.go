@@ -8,7 +8,7 @@ import (
 
 const wardenCommand = "warden"
 
-// newWardenCommand is for whoever calls it by hand. What baton starts beside a command that it
+// newWardenCommand is for a call by hand. What baton starts beside a command that it
 // runs never comes here: package warden has begun before.
 func newWardenCommand() *cobra.Command {
 	return &cobra.Command{

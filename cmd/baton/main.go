@@ -16,8 +16,8 @@ import (
 
 // a job's time zone must not depend on what the host has installed
 
-// oneOrder is how long signals count as one: whoever signals a process and its group, as
-// timeout does, sends two at a time, and the lock would be left behind.
+// oneOrder is how long signals count as one: a program that signals a process and its group,
+// as timeout does, sends two at a time, and the lock would be left behind.
 const oneOrder = time.Second
 
 func main() {

@@ -21,7 +21,7 @@ type waiting struct {
 
 func (w *waiting) addFlags(cmd *cobra.Command, forWhat string) {
 	cmd.Flags().DurationVar(&w.wait, "wait", 30*time.Second, "how long to wait for "+forWhat)
-	cmd.Flags().BoolVar(&w.not, "no-wait", false, "ask, and do not wait")
+	cmd.Flags().BoolVar(&w.not, "no-wait", false, "order it, and do not wait")
 }
 
 // limit is how long to wait, as an order has it: below zero, not at all.
@@ -38,12 +38,13 @@ func newPauseCommand(e cmdline.Env) *cobra.Command {
 	var wait waiting
 	cmd := &cobra.Command{
 		Use:   "pause",
-		Short: "Have nobody lead, until resume",
-		Long: "Have nobody lead: the leader starts nothing more, ends what runs and releases the lock,\n" +
-			"and no node takes it until baton resume, whatever restarts meanwhile. The same goes for the\n" +
-			"locks that jobs of the configuration have of their own. The pause is kept in Redis, with who\n" +
-			"asked for it and why; every node shows it. Paused again, the election stays paused under the\n" +
-			"new reason. Exit code 1 if somebody still leads after --wait.",
+		Short: "Pause the election: no node leads until resume",
+		Long: "Pause the election: the leader starts nothing more, ends what runs and\n" +
+			"releases the lock, and no node takes it until baton resume, whatever restarts\n" +
+			"meanwhile. The same goes for the locks that jobs of the configuration have of\n" +
+			"their own. The pause is kept in Redis, with its author and reason; every node\n" +
+			"shows it. Paused again, the election stays paused under the new reason. Exit\n" +
+			"code 1 if a node still leads after --wait.",
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +59,7 @@ func newPauseCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who will wonder")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the pause")
 	wait.addFlags(cmd, "the leader to stop")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
@@ -70,7 +71,7 @@ func printPause(out io.Writer, o operate.Order, done operate.Outcome) error {
 	case done.From != "" && done.Code == operate.CodeDone:
 		now = fmt.Sprintf("nobody leads, %d ms after the order; %s did", done.TookMS, done.From)
 	case done.From != "":
-		now = done.From + " was told to stop"
+		now = done.From + " has the order to stop"
 	}
 	if done.Was != nil {
 		return show.Say(out, "was paused already, %s; the reason is now: %s; %s\n", done.Was.Reason, o.Signature(), now)
@@ -85,8 +86,9 @@ func newResumeCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "End a pause: a node leads again at once",
-		Long: "End a pause, of all locks: the nodes that stand by ask for them at once. Exit code 3 if\n" +
-			"nobody leads after --wait; the pause has ended all the same. Without a pause it does nothing.",
+		Long: "End a pause, of all locks: the nodes that stand by campaign at once. Exit code\n" +
+			"3 if no node leads after --wait; the pause has ended all the same. Without a\n" +
+			"pause it does nothing.",
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

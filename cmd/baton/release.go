@@ -14,8 +14,8 @@ import (
 	"baton/internal/crash"
 )
 
-// releaseByHand fails where there was nothing to release: whoever does this by hand
-// has looked at another term than the one that holds the lock.
+// releaseByHand fails where there was nothing to release: the owner that was given is not that of
+// the term that holds the lock.
 func releaseByHand(ctx context.Context, e cmdline.Env, c config.Config, owner string, out show.Output) error {
 	released, err := crash.Release(ctx, c, owner, cmdline.OrderedBy("released by hand"))
 	if err != nil {
@@ -57,12 +57,13 @@ func newReleaseCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
 		Short: "Release the lock of a node that can no longer do so itself",
-		Long: "Release the lock of a node that can no longer do so itself, if it still holds it.\n" +
-			"With --crashed it is what systemd runs after the daemon (ExecStopPost=): it kills what\n" +
-			"the daemon has left in its control group, then releases the locks that lease*.json name,\n" +
-			"so that another node takes over at once whatever the ttl. Of the configuration it needs\n" +
-			"redis: and election: alone; whatever else is wrong there keeps no lock from being released.\n" +
-			"Release no lock by hand whose node may still be alive: two nodes would act at once.",
+		Long: "Release the lock of a node that can no longer do so itself, if it still holds\n" +
+			"it. With --crashed it is what systemd runs after the daemon (ExecStopPost=):\n" +
+			"it kills what the daemon has left in its control group, then releases the\n" +
+			"locks that lease*.json name, so that another node takes over at once whatever\n" +
+			"the ttl. It needs only redis: and election: of the configuration; errors\n" +
+			"elsewhere do not keep a lock from being released. Release no lock by hand\n" +
+			"whose node may still be alive: two nodes would act at once.",
 		Example: "  ExecStopPost=/usr/bin/baton release --crashed\n" +
 			"  baton release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52",
 		Args: cobra.NoArgs,

@@ -17,11 +17,12 @@ func newReloadCommand(e cmdline.Env) *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the daemon on this host read its configuration again",
-		Long: "Have the daemon on this host read its configuration again, and say what is wrong with it, as\n" +
-			"config check does: then the old one stays in force, all of it. Runs that go on are untouched.\n" +
-			"SIGHUP does the same, and tells the log alone. What belongs to the node (node, redis, election,\n" +
-			"http) takes a restart.",
+		Short: "Reload the configuration of the daemon on this host",
+		Long: "Reload the configuration of the daemon on this host, and print what is wrong\n" +
+			"with it, as config check does: then the old one stays in force, all of it.\n" +
+			"Open runs are not touched. SIGHUP does the same, and only the log shows the\n" +
+			"result. A change of what belongs to the node (node, redis, election, http)\n" +
+			"takes a restart.",
 		Example: "  baton config check && baton reload\n  systemctl reload baton",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

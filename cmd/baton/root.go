@@ -62,7 +62,7 @@ func run(ctx context.Context, e cmdline.Env) int {
 func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		err := cmd.ValidateFlagGroups() // cobra itself does so too late to be told from a failure
+		err := cmd.ValidateFlagGroups() // cobra itself does so too late: it would be taken for a failure
 		started = err == nil
 		return err
 	}
@@ -84,13 +84,16 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	return code
 }
 
+// helpWidth is how many columns help texts take at most.
+const helpWidth = 80
+
 func newRootCommand(e cmdline.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "baton",
 		Short: "Run scheduled jobs on one of many hosts",
-		Long: "baton runs on every host. One host holds the baton, a lock in Redis, and runs the\n" +
-			"scheduled jobs: it flushes Redis data into a SQL database. The others stand ready\n" +
-			"and take over by themselves.",
+		Long: "baton runs on every host. One host holds the baton, a lock in Redis, and runs\n" +
+			"the scheduled jobs: it flushes Redis data into a SQL database. The others\n" +
+			"stand by and take over by themselves.",
 		Example: "  baton demo                      # see it at work, on this machine\n" +
 			"  baton status --watch            # who leads, and is data late?\n" +
 			"  baton explain                   # why does this node not lead?\n" +
@@ -106,6 +109,7 @@ func newRootCommand(e cmdline.Env) *cobra.Command {
 	root.SetErr(e.Stderr)
 	root.SetFlagErrorFunc(cmdline.LikeFlag)
 	root.AddGroup(groups()...)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.SetHelpCommandGroupID(groupSetup)
 	show.AddColourFlag(root)
 	addVersionFlag(root)

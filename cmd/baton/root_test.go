@@ -31,7 +31,7 @@ func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 		"config":                             "baton: baton config needs check, show, init or schema\nsee baton config --help\n",
 		"config chek":                        "baton: unknown command \"chek\" for \"baton config\"\n\nDid you mean this?\n\tcheck\n\nsee baton config --help\n",
 		"config check a b":                   "baton: accepts at most 1 arg(s), received 2\nsee baton config check --help\n",
-		"lock --break=":                      "baton: cannot be locked like this: redis key is empty: give it a name\n",
+		"lock --break=":                      "baton: invalid lock request: redis key is empty: give it a name\n",
 		"lock -n 0 a -- true":                "baton: -n is 0: a semaphore has 1 slot or more\nsee baton lock --help\n",
 		"lock --wait 1s --no-wait a -- true": "baton: if any flags in the group [wait no-wait] are set none of the others can be; [no-wait wait] were all set\nsee baton lock --help\n",
 		"config show --ttl":                  "baton: flag needs an argument: --ttl\nsee baton config show --help\n",

@@ -23,10 +23,10 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 		Use:   "run",
 		Short: "Run the daemon: campaign, and run the jobs while leading",
 		Long: "Run the daemon: campaign for the lock, and run the jobs while this node leads.\n" +
-			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes over.\n" +
-			"Another SIGTERM, more than a second later, kills it, and the lock runs out by itself.\n" +
-			"SIGHUP has it read the configuration again, as baton reload does.\n" +
-			"Without a configuration file it campaigns and runs no jobs.",
+			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes\n" +
+			"over. Another SIGTERM, more than a second later, kills it, and the lock runs\n" +
+			"out by itself. On SIGHUP it reads the configuration again, as baton reload\n" +
+			"does. Without a configuration file it campaigns and runs no jobs.",
 		Example: "  baton run --config /etc/baton/baton.yaml\n" +
 			"  baton run --redis redis://127.0.0.1:6379/0 --lock-key reports --http off",
 		Args: cobra.NoArgs,
@@ -50,7 +50,7 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
 			// Who reads the log may go away, as journald does when it is stopped. Go ends a
-			// program that writes to a standard output nobody reads, unless it takes SIGPIPE.
+			// program that writes to a standard output without a reader, unless it takes SIGPIPE.
 			// To ignore it would be inherited by the programs that jobs run.
 			broken := make(chan os.Signal, 1)
 			signal.Notify(broken, syscall.SIGPIPE)

@@ -18,10 +18,11 @@ import (
 func newStageCommand(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:   "stage",
-		Short: "List or drop what was staged by jobs that are gone",
-		Long: "A flush stages changes in Redis before it writes them. If its job, or the job's key, is\n" +
-			"taken out of the configuration meanwhile, they stay there, and no job flushes them.\n" +
-			"To have them flushed, give a job with the old table the old key again until it has run.",
+		Short: "List or drop stages of jobs that are gone",
+		Long: "A flush stages changes in Redis before it writes them. If its job, or the\n" +
+			"job's key, is removed from the configuration meanwhile, they stay there, and\n" +
+			"no job flushes them. To have them flushed, give a job with the old table the\n" +
+			"old key again until it has run.",
 		Example: "  baton stage list\n  baton stage drop changed:user",
 	}, newStageListCommand(e), newStageDropCommand(e))
 }
@@ -65,7 +66,7 @@ func printStages(out io.Writer, left []diagnose.LeftStage, all bool) error {
 		return nil
 	}
 	w := show.NewTable(out)
-	_ = show.Say(w, "KEY\tCHANGES\tSTAGED BY JOB\tBATCH\n") // Flush tells a write error
+	_ = show.Say(w, "KEY\tCHANGES\tSTAGED BY JOB\tBATCH\n") // Flush returns a write error
 	for _, s := range left {
 		_ = show.Say(w, "%s\t%d\t%s\t%s\n", s.Key, s.Records, s.Job, s.BatchID)
 	}
@@ -78,9 +79,10 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop KEY",
 		Short: "Remove a stage that no job flushes, for good",
-		Long: "Remove a stage that no job flushes: its changes are lost. On a terminal it asks first;\n" +
-			"elsewhere it wants --yes. A stage that a job of the configuration flushes is never dropped,\n" +
-			"and none while a node runs with another configuration.",
+		Long: "Remove a stage that no job flushes: its changes are lost. On a terminal it\n" +
+			"asks first; elsewhere it wants --yes. A stage that a job of the configuration\n" +
+			"flushes is never dropped, and none while a node runs with another\n" +
+			"configuration.",
 		Example: "  baton stage drop changed:user\n  baton stage drop changed:user --yes",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,12 +25,12 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 	var events int
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show who leads, the nodes and the jobs, or what has happened",
-		Long: "Show who leads, whether data is late, what is wrong and what to do about it; then the nodes\n" +
-			"and the jobs. With --watch it is shown again and again: on a terminal in place, until Ctrl-C,\n" +
-			"elsewhere one below the other. A Redis that is away is told, and waited for.\n" +
-			"DEAD are the dead letters that wait; where the databases may not be asked, as the leader last\n" +
-			"counted them.",
+		Short: "Show the leader, the nodes and the jobs, or the events",
+		Long: "Show which node leads, whether data is late, what is wrong and what to do\n" +
+			"about it; then the nodes and the jobs. --watch shows it again and again: on a\n" +
+			"terminal in place, until Ctrl-C, elsewhere one below the other. It goes on\n" +
+			"while Redis is unavailable. DEAD are the dead letters that wait; without\n" +
+			"access to the databases, as the leader last counted them.",
 		Example: "  baton status\n  baton status --watch\n  baton status -o json\n" +
 			"  baton status --events       # the last 20 events, the newest last\n  baton status --events 200",
 		Args: cobra.MaximumNArgs(1),
@@ -44,15 +44,15 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 				}
 				letters := newLetterCount(cmd, e)
 				defer letters.close()
-				look := func(ctx context.Context) (diagnose.Snapshot, error) {
+				fetch := func(ctx context.Context) (diagnose.Snapshot, error) {
 					s, err := r.Snapshot(ctx)
 					letters.add(ctx, &s)
 					return s, err
 				}
 				if watch {
-					return newWatch(cmd, e, out, every, look).run(cmd.Context())
+					return newWatch(cmd, e, out, every, fetch).run(cmd.Context())
 				}
-				s, err := look(cmd.Context())
+				s, err := fetch(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -104,7 +104,7 @@ func printEvents(out io.Writer, events []diagnose.Event) error {
 		return show.Say(out, "nothing has happened yet\n")
 	}
 	w := show.NewTable(out)
-	_ = show.Say(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON\n") // Flush tells a write error
+	_ = show.Say(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON\n") // Flush returns a write error
 	for _, e := range events {
 		epoch := "-"
 		if e.Epoch != 0 {

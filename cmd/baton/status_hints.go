@@ -20,7 +20,7 @@ type hint struct {
 	command string
 }
 
-// hintsShown is how many are told: at night one is enough.
+// hintsShown is how many are listed.
 const hintsShown = 4
 
 // dataLine says in a line whether data is late.
@@ -163,7 +163,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times in a row", n)
 }
 
-// hints tells what is wrong and what to do.
+// hints lists what is wrong and what to do.
 func (t statusTables) hints() {
 	all := hints(t.s)
 	for i, h := range all {

@@ -15,12 +15,12 @@ import (
 const (
 	// lettersWithin bounds what a database may take: the state is shown without it.
 	lettersWithin = time.Second
-	// lettersEvery is how often they are counted anew while somebody watches.
+	// lettersEvery is how often they are counted anew under --watch.
 	lettersEvery = 15 * time.Second
 )
 
 // letterCount counts the dead letters that wait now, for who asks how the jobs stand: the
-// leader's count is up to half a minute old, and older if nobody leads.
+// leader's count is up to half a minute old, and older while no node leads.
 type letterCount struct {
 	letters operate.Operator // nil: who asks may not read the databases
 	asked   time.Time

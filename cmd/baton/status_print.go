@@ -31,7 +31,7 @@ func printStatus(out io.Writer, s diagnose.Snapshot) error {
 }
 
 func (t statusTables) print(format string, args ...any) {
-	_ = show.Say(t, format, args...) // Flush tells a write error
+	_ = show.Say(t, format, args...) // Flush returns a write error
 }
 
 func (t statusTables) leader() {
@@ -103,7 +103,7 @@ func (t statusTables) nodes() {
 	}
 }
 
-// seen is when a node last told of itself; asked is the node that has said so, "" if that
+// seen is when a node last registered; asked is the node that has said so, "" if that
 // was Redis.
 func seen(n diagnose.Node, asked string) string {
 	switch ago := time.Duration(n.LastSeenMSAgo) * time.Millisecond; {

@@ -19,10 +19,11 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "stepdown",
-		Short: "Have the leader hand over, in order, and wait for its successor",
-		Long: "Have the leader hand over: it starts nothing more, ends what runs, and releases the\n" +
-			"lock. Another node takes it at once: the one that --to names, or any that is ready. With\n" +
-			"--all-locks whoever leads hands over every lock of the configuration, one after the other.",
+		Short: "Hand the lead over, and wait for the successor",
+		Long: "Order the leader to hand over: it starts nothing more, ends what runs, and\n" +
+			"releases the lock. Another node takes it at once: the one that --to names, or\n" +
+			"any that is ready. With --all-locks every lock of the configuration is handed\n" +
+			"over, one after the other.",
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,10 +57,10 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// noneToStepDown says that nobody leads, and why, as far as that is known.
+// noneToStepDown is the error that no node leads, and why, as far as that is known.
 func noneToStepDown(ctx context.Context, r operate.Operator) error {
 	s, err := r.Election(ctx)
-	if err != nil || s.Leader != nil { // somebody does by now
+	if err != nil || s.Leader != nil { // one does by now
 		s.Vacancy = ""
 	}
 	return cmdline.NoLeader(s.LockKey, s.Vacancy)

@@ -18,7 +18,7 @@ type lockHandover struct {
 	Error string `json:"error,omitzero"`
 }
 
-// stepDownAll has whoever leads hand over, of every lock of the configuration: one
+// stepDownAll has the leaders hand over every lock of the configuration: one
 // after the other, so that the successors of one are known before the next.
 func stepDownAll(ctx context.Context, r operate.Operator, o operate.Order) ([]lockHandover, error) {
 	s, err := r.Election(ctx)

@@ -24,26 +24,26 @@ type watch struct {
 	size  func() (width, height int) // nil: no terminal
 	out   show.Output
 	every time.Duration
-	look  func(context.Context) (diagnose.Snapshot, error)
+	fetch func(context.Context) (diagnose.Snapshot, error)
 
 	shown  diagnose.Snapshot // the last that was seen
 	seen   bool
 	seenAt time.Time
 	err    error     // why nothing newer was seen
 	errAt  time.Time // since when
-	asking time.Time // when the look began that goes on
+	asking time.Time // when the open request was sent
 }
 
-func newWatch(cmd *cobra.Command, e cmdline.Env, out show.Output, every time.Duration, look func(context.Context) (diagnose.Snapshot, error)) *watch {
-	w := &watch{sheet: show.NewSheet(cmd, e.Getenv, e.Stdout), out: out, every: max(every, 100*time.Millisecond), look: look}
+func newWatch(cmd *cobra.Command, e cmdline.Env, out show.Output, every time.Duration, fetch func(context.Context) (diagnose.Snapshot, error)) *watch {
+	w := &watch{sheet: show.NewSheet(cmd, e.Getenv, e.Stdout), out: out, every: max(every, 100*time.Millisecond), fetch: fetch}
 	if term, _ := e.Getenv("TERM"); !out.Data() && term != "dumb" {
 		w.size, _ = show.TerminalSize(e.Stdout)
 	}
 	return w
 }
 
-// looked is what a look came to.
-type looked struct {
+// answer is what a request for the state brought.
+type answer struct {
 	s   diagnose.Snapshot
 	err error
 }
@@ -72,14 +72,14 @@ func (w *watch) run(ctx context.Context) error {
 	return err
 }
 
-// redraw never waits for a look: a Redis that does not answer must be seen.
+// redraw never waits for an answer: a Redis that does not answer must be seen.
 func (w *watch) redraw(ctx context.Context, resized <-chan os.Signal) error {
-	answers := make(chan looked, 1)
+	answers := make(chan answer, 1)
 	ask := func() {
 		w.asking = time.Now()
 		go func() {
-			s, err := w.look(ctx)
-			answers <- looked{s, err}
+			s, err := w.fetch(ctx)
+			answers <- answer{s, err}
 		}()
 	}
 	ask()
@@ -107,7 +107,7 @@ func (w *watch) redraw(ctx context.Context, resized <-chan os.Signal) error {
 	}
 }
 
-func (w *watch) note(a looked) {
+func (w *watch) note(a answer) {
 	switch {
 	case a.err == nil:
 		w.shown, w.seen, w.seenAt, w.err = a.s, true, time.Now(), nil
@@ -136,7 +136,7 @@ func (w *watch) frame(now time.Time) error {
 	var text strings.Builder
 	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
-		// What is not known any more has no colours: nothing old shall look well.
+		// What is not known any more has no colours: nothing old is shown in green.
 		if err := printStatus(show.SheetOf(&text, w.sheet.Colour && w.err == nil && !w.slow(now), width), w.state(now)); err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (w *watch) frame(now time.Time) error {
 	return err
 }
 
-// slow: the look that goes on should have been answered.
+// slow reports whether the open request should have been answered.
 func (w *watch) slow(now time.Time) bool {
 	return !w.asking.IsZero() && now.Sub(w.asking) >= time.Second
 }
@@ -183,7 +183,7 @@ func (w *watch) log(ctx context.Context) error {
 	ticker := time.NewTicker(w.every)
 	defer ticker.Stop()
 	for {
-		s, err := w.look(ctx)
+		s, err := w.fetch(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}

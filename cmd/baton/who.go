@@ -19,10 +19,10 @@ func newWhoCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
 		Use:   "who",
-		Short: "List who holds which lock of this Redis",
-		Long: "List who holds which lock of this Redis, a line each: the locks of the configuration, and\n" +
-			"those of baton lock. With --server those of the node's configuration alone. A lock that\n" +
-			"nobody holds is not listed: baton status tells why.",
+		Short: "List the locks of this Redis and their holders",
+		Long: "List the locks that are held in this Redis, a line each: those of the\n" +
+			"configuration, and those of baton lock. With --server only those of the node's\n" +
+			"configuration. A free lock is not listed: baton status says why it is free.",
 		Example: "  baton who\n  baton who -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +46,7 @@ func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
 		return show.Say(out, "no locks are held\n")
 	}
 	w := show.NewTable(out)
-	_ = show.Say(w, "LOCK\tNODE\tEPOCH\tSINCE\tLEASE LEFT\n") // Flush tells a write error
+	_ = show.Say(w, "LOCK\tNODE\tEPOCH\tSINCE\tLEASE LEFT\n") // Flush returns a write error
 	for _, l := range held {
 		node, epoch, since, left := l.Leader.NodeID, fmt.Sprint(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since)), "no expiry"
 		if l.Leader.Foreign {

@@ -16,7 +16,7 @@ type Released struct {
 	// Was says that the lock was that owner's, and is free now.
 	Was bool `json:"released"`
 	// Holder is the node that held it instead, or the owner of a client that is not
-	// baton; "" if nobody did.
+	// baton; "" if it is free.
 	Holder string `json:"holder,omitzero"`
 }
 
@@ -30,13 +30,13 @@ func Release(ctx context.Context, c config.Config, owner, reason string) (r Rele
 	return r, err
 }
 
-// giveUp looks who holds the lock and releases it for its owner.
+// giveUp reads who holds the lock and releases it for its owner.
 func giveUp(ctx context.Context, e site.Election, lock site.NodeLock, owner, reason string, code elector.Code) (Released, error) {
 	p, unseen := e.Picture(ctx, 0)
 	r := Released{Was: p.Owner == owner}
 	if !r.Was {
 		r.Holder = cmp.Or(p.Leader, p.Owner)
 	}
-	// The release matters more than what can be told of it.
+	// The release matters more than its report.
 	return r, errors.Join(lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason, Code: code}), unseen)
 }

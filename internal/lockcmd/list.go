@@ -15,10 +15,10 @@ import (
 	"baton/internal/redislock"
 )
 
-// ErrNotHeld is the answer to breaking a lock that nobody holds.
+// ErrNotHeld is the answer to breaking a lock that is free.
 var ErrNotHeld = redislock.ErrNotHeld
 
-// State is a lock that somebody holds.
+// State is a lock that is held.
 type State struct {
 	Name    string    `json:"name"`
 	NodeID  string    `json:"node_id,omitempty"` // "" of a foreign client
@@ -30,7 +30,7 @@ type State struct {
 	LeaseLeftMS int64 `json:"lease_left_ms"`
 }
 
-// List lists the locks that `baton lock` has taken lately and somebody holds, in
+// List lists the locks that `baton lock` has taken lately and that are held, in
 // the order of their names. Where some cannot be read it lists the others, with an error.
 func List(ctx context.Context, c config.Config) (held []State, err error) {
 	place, err := site.OpenPlace(c)
@@ -62,18 +62,18 @@ func stateOf(name string, p redislock.Picture) State {
 	return s
 }
 
-// Broken tells whom a lock was taken from.
+// Broken is the holder that a lock was taken from.
 type Broken struct {
 	Name   string `json:"name"`
 	Owner  string `json:"owner"`
 	NodeID string `json:"node_id,omitempty"` // "" of a foreign client
 	Epoch  int64  `json:"epoch,omitempty"`
-	// FreeInMS is until when nobody can have it, because its holder may trust it.
+	// FreeInMS is until when no client can have it, because its holder may trust it.
 	FreeInMS int64 `json:"free_in_ms"`
 }
 
-// Break takes a lock away from whoever holds it, and tells the history who has
-// asked for it and why. ErrNotHeld if nobody holds it.
+// Break takes a lock away from its holder, and records by whose order and
+// why. ErrNotHeld if it is free.
 func Break(ctx context.Context, c config.Config, name, reason string) (_ Broken, err error) {
 	b := Broken{Name: name}
 	if err := redisconn.CheckKey(name); err != nil {

@@ -23,12 +23,12 @@ var (
 	// ErrNotHad: the locks were not had. Those that were are given back.
 	ErrNotHad = errors.New("not had")
 	// ErrRedisAway goes with ErrNotHad where that is the reason, not another holder.
-	ErrRedisAway = errors.New("redis does not serve us")
-	// ErrLockLost: a lock was lost, and the command was ended before anybody else
+	ErrRedisAway = errors.New("redis unavailable")
+	// ErrLockLost: a lock was lost, and the command was ended before another client
 	// could have it.
 	ErrLockLost = errors.New("lost")
-	// ErrUsage: what was asked for makes no sense.
-	ErrUsage = errors.New("cannot be locked like this")
+	// ErrUsage: the names or options make no lock.
+	ErrUsage = errors.New("invalid lock request")
 )
 
 // Interrupted is the error of a wait that a signal has ended.
@@ -70,16 +70,16 @@ type Options struct {
 	Signals <-chan os.Signal
 
 	Version string
-	// Warn is told what is wrong, Note what happens. Both may be called at any time.
+	// Warn gets what is wrong, Note what happens. Both may be called at any time.
 	Warn, Note func(text string)
 	// Exit ends the process at once. It is called if the command cannot be ended
-	// before a lock may be somebody else's.
+	// before another client may have a lock.
 	Exit func(code int)
 }
 
 // Run takes the locks, runs the command, and gives the locks back. While the
 // command runs they are renewed; if one is lost, the command is ended before
-// anybody else can have it. The error matches ErrNotHad, ErrLockLost, *Interrupted,
+// another client can have it. The error matches ErrNotHad, ErrLockLost, *Interrupted,
 // ErrUsage, or one of package command.
 //
 // Every lock is an election of its own, and each one's work is the next one's
@@ -134,7 +134,7 @@ type holding struct {
 	mu     sync.Mutex
 	begun  bool // the command has, or is about to
 	over   bool // it was given up before
-	away   bool // it was told that Redis does not answer
+	away   bool // a message said that Redis does not answer
 	result command.Result
 	err    error // of the command, or what ended it
 }
@@ -175,7 +175,7 @@ func (h *holding) prepare() (dismiss func()) {
 	}
 	ready, err := command.Prepare(h.spec())
 	if err != nil {
-		return func() {} // who runs the command is told why
+		return func() {} // the error says why
 	}
 	h.ready = ready
 	return ready.Close
@@ -269,7 +269,7 @@ func (h *holding) execute(ctx context.Context) {
 	} else if err != nil {
 		h.err = err
 	} else if result.Stopped && h.err == nil {
-		h.err = fmt.Errorf("the command was told to end since a lock was %w (%v)", ErrLockLost, result)
+		h.err = fmt.Errorf("the command was ended: a lock was %w (%v)", ErrLockLost, result)
 	}
 }
 
@@ -334,13 +334,13 @@ func (h *holding) names() string {
 // die ends the process when the command outlives its lock: its end takes the
 // command along.
 func (h *holding) die(reason string) {
-	told := make(chan struct{})
+	warned := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(warned)
 		h.o.Warn("ending: " + reason)
 	}()
 	select {
-	case <-told:
+	case <-warned:
 	case <-time.After(warnWithin):
 	}
 	h.o.Exit(site.ExitLockLost)

@@ -60,7 +60,7 @@ func plan(o Options) ([]wantedLock, error) {
 }
 
 // inOrder refuses to wait for ever for a lock that sorts before one that is held:
-// whoever holds it may be waiting for ours. With a bound the wait ends.
+// its holder may be waiting for ours. With a bound the wait ends.
 func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 	if wait >= 0 {
 		return nil

@@ -28,7 +28,7 @@ type taking struct {
 	why  error // it was not had so far
 }
 
-// quietly is how long a lock is held before somebody listens for hints about it:
+// quietly is how long a lock is held before it listens for hints about it:
 // most commands are shorter.
 const quietly = time.Second
 
@@ -98,7 +98,7 @@ func (t *taking) key() string {
 	return t.name
 }
 
-// held is the lock as the command is told of it.
+// held is the lock as the command finds it in its environment.
 func (t *taking) held() held.Lock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +130,7 @@ func (t *taking) blocked(why error) {
 	}
 }
 
-// observe turns what the elector tells into messages, and ends a wait that was not
+// observe turns events of the elector into messages, and ends a wait that was not
 // to be one.
 func (t *taking) observe(ev elector.Event) {
 	h := t.h
@@ -169,20 +169,20 @@ func (t *taking) observe(ev elector.Event) {
 // redisAway warns once, however many locks meet the same trouble.
 func (h *holding) redisAway(name string, err error) {
 	h.mu.Lock()
-	told := h.away
+	away := h.away
 	h.away = true
 	h.mu.Unlock()
-	if !told {
+	if !away {
 		h.o.Warn(fmt.Sprintf("lock %q: %v; trying again", name, err))
 	}
 }
 
 func (h *holding) redisBack() {
 	h.mu.Lock()
-	told := h.away
+	away := h.away
 	h.away = false
 	h.mu.Unlock()
-	if told {
+	if away {
 		h.o.Warn("redis is back")
 	}
 }
@@ -205,8 +205,8 @@ func (h *holding) listen(ctx context.Context) {
 	h.place.Watch(ctx, watched)
 }
 
-// note keeps the lock on the list of locks until its term ends: a deferral, whose
-// failure nobody minds.
+// note keeps the lock on the list of locks until its term ends. If that fails, only the list
+// lacks it.
 func (t *taking) note(ctx context.Context) {
 	for key := t.key(); ; {
 		t.h.place.Note(ctx, key)

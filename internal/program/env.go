@@ -27,10 +27,10 @@ var keptBack = []string{
 }
 
 // kept are exceptions: a command that calls baton talks to the same Redis, and does not
-// wait for a lock that somebody around this daemon holds.
+// wait for a lock that a caller of this daemon holds.
 var kept = []string{"BATON_CONFIG", held.Locks}
 
-// environment is what the command of a run gets, and what of it nobody is to see. Of
+// environment is what the command of a run gets, and what of it is secret. Of
 // variables with the same name the last one counts.
 func (c *Program) environment(r job.Run) (env, secrets []string, err error) {
 	set := map[string]string{}
@@ -65,7 +65,7 @@ func (c *Program) environment(r job.Run) (env, secrets []string, err error) {
 	return env, secrets, nil
 }
 
-// identify tells the command which run it is, and under which term: enough to fence
+// identify names the run to the command, and under which term: enough to fence
 // what it writes elsewhere, and for `baton lock` to know that it holds the lock.
 func (c *Program) identify(r job.Run, set map[string]string) {
 	epoch := strconv.FormatInt(r.Term.Epoch, 10)

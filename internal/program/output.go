@@ -105,7 +105,7 @@ func (p *printout) close(within time.Duration) {
 		p.shipper.Wait()
 		close(shipped)
 	}()
-	select { // what is under way when the time is over may come late: nobody waits for it
+	select { // what is under way when the time is over may come late: nothing waits for it
 	case <-shipped:
 	case <-time.After(max(within, 0)):
 	}

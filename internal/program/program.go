@@ -28,11 +28,11 @@ type Options struct {
 	// UntilHardStop is how much longer this node leads for certain.
 	UntilHardStop func() time.Duration
 	// Drain is the time before the hard stop in which everything ends. Finish of it, at
-	// most half, is the runner's, to tell how the run has ended.
+	// most half, is the runner's, to report how the run has ended.
 	Drain, Finish time.Duration
 	// Known are the node's own secrets, which a command may print all the same; nil: none.
 	Known func() []string
-	// Output keeps the last Keep bytes of what is printed, for MaxAge; nil: nobody does.
+	// Output keeps the last Keep bytes of what is printed, for MaxAge; nil: nothing does.
 	Output outputStore
 	Keep   int
 	MaxAge time.Duration
@@ -92,17 +92,17 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 		_, _ = fmt.Fprintf(printed, "baton: %s that the command had left behind %s ended\n", count(result.Rest, "process", "processes"), was(result.Rest))
 	}
 	printed.close(min(shipLast, limit()))
-	told := job.Result{Output: printed.tail()}
+	res := job.Result{Output: printed.tail()}
 	if err != nil {
-		return told, c.notRun(argv[0], r, err)
+		return res, c.notRun(argv[0], r, err)
 	}
 	if !result.Stopped && result.Signal == 0 {
-		told.ExitCode = &result.Code
+		res.ExitCode = &result.Code
 	}
 	if result.Stopped && ctx.Err() == nil {
-		return told, fmt.Errorf("%w (%v)", errLeaseRanOut, result)
+		return res, fmt.Errorf("%w (%v)", errLeaseRanOut, result)
 	}
-	return told, c.judge(result)
+	return res, c.judge(result)
 }
 
 // Startable says why a job's command would not start here.
@@ -130,7 +130,7 @@ func (c *Program) argv() []string {
 	return c.config.Command
 }
 
-// limit tells how much longer the command may live: so that its end can be told before
+// limit is how much longer the command may live: so that its end can be reported before
 // the hard stop, too. A lock that was lost may be another node's already: then there is
 // no waiting for a long grace.
 func (c *Program) limit(ctx context.Context) func() time.Duration {
@@ -157,7 +157,7 @@ func (c *Program) ship(r job.Run) func(ctx context.Context, offset int64, text [
 	}
 }
 
-// errLeaseRanOut is why a command is ended that nobody has told to.
+// errLeaseRanOut is why a command is ended without an order.
 var errLeaseRanOut = errors.New("it was ended before the lease could run out, which had not been renewed in time: redis does not answer, or this host was too busy")
 
 // judge turns the end of the command into the run's.
@@ -166,21 +166,21 @@ func (c *Program) judge(r command.Result) error {
 	case r.Stopped && r.Signal == syscall.SIGKILL:
 		return errors.New("SIGTERM did not end it, so it was killed")
 	case r.Stopped:
-		return &toldToEnd{r}
+		return &stopped{r}
 	case r.ExitCode() != 0:
 		return errors.New(r.String())
 	}
 	return nil
 }
 
-// toldToEnd is the error of a command that ended as it was told: why it was is the
+// stopped is the error of a command that ended by order: why it was is the
 // runner's to say.
-type toldToEnd struct{ result command.Result }
+type stopped struct{ result command.Result }
 
-func (e *toldToEnd) Error() string { return fmt.Sprintf("it was told to end (%v)", e.result) }
+func (e *stopped) Error() string { return fmt.Sprintf("it was told to end (%v)", e.result) }
 
 // Is makes it the error of work that did as its context said.
-func (e *toldToEnd) Is(err error) bool { return err == context.Canceled }
+func (e *stopped) Is(err error) bool { return err == context.Canceled }
 
 // notRun says why a command was not run, or what became of it.
 func (c *Program) notRun(name string, r job.Run, err error) error {
@@ -198,7 +198,7 @@ func (c *Program) notRun(name string, r job.Run, err error) error {
 	return err
 }
 
-// enterable tells a working directory that is gone from a command that is.
+// enterable reports whether a working directory can be entered, and not the command is missing.
 func enterable(dir string) error {
 	if dir == "" {
 		return nil

@@ -50,13 +50,13 @@ func cancelled(name string, answer redisledger.Cancelled) operate.Outcome {
 	out := operate.Outcome{Code: operate.CodeDone, Runs: answer.Runs, Retry: answer.Retry}
 	var texts []string
 	for _, id := range out.Runs {
-		texts = append(texts, "run "+id+" was told to end")
+		texts = append(texts, "run "+id+" has the order to end")
 	}
 	if out.Retry > 0 {
 		texts = append(texts, fmt.Sprintf("attempt %d, which was to come, is dropped", out.Retry))
 	}
 	if out.Text = strings.Join(texts, "; "); out.Text == "" {
-		out.Code, out.Text = operate.CodeNothing, "nothing of job "+name+" runs or is to be tried again: nothing was cancelled"
+		out.Code, out.Text = operate.CodeNothing, fmt.Sprintf("job %q has no open run and no retry: nothing was cancelled", name)
 	}
 	return out
 }

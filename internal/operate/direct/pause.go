@@ -43,7 +43,7 @@ func pause(ctx context.Context, l look, o operate.Order, wait time.Duration) (op
 	}
 	out.Text = "paused: nobody leads"
 	if out.From != "" && wait <= 0 {
-		out.Code, out.Text = operate.CodeAsked, "paused: "+out.From+" was told to stop"
+		out.Code, out.Text = operate.CodeAsked, "paused: "+out.From+" has the order to stop"
 	} else if out.From != "" {
 		out.Text = fmt.Sprintf("paused: nobody leads, %d ms after the order; %s did", out.TookMS, out.From)
 	}

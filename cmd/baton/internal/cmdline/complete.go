@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// completeWithin is how long somebody who has pressed Tab waits for a server.
+	// completeWithin is how long a completion waits for a server.
 	completeWithin = 500 * time.Millisecond
 	// completedRuns and completedLetters are how many ids are offered: the newest.
 	completedRuns    = 20
@@ -26,7 +26,7 @@ const (
 
 // Completion are the words that may stand where the cursor is. A shell shows what follows
 // a tab as an explanation. Whatever goes wrong, there are none: an error would be written
-// into somebody's command line.
+// into the command line that is typed.
 type Completion func(ctx context.Context, cmd *cobra.Command, args []string) []string
 
 func (complete Completion) function() cobra.CompletionFunc {
@@ -124,7 +124,7 @@ func NodeNames(e Env) Completion {
 	}
 }
 
-// LockNames are the locks that baton lock has taken and somebody holds.
+// LockNames are the locks of baton lock that are held.
 func LockNames(e Env) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
@@ -183,7 +183,7 @@ func RunIDs(e Env, running bool) Completion {
 func LetterIDs(e Env) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var ids []string
-		e.Stderr = io.Discard // an error would be written into somebody's command line
+		e.Stderr = io.Discard // an error would be written into the command line that is typed
 		d, err := AsksLetters(cmd, e)
 		if err != nil {
 			return nil
@@ -193,18 +193,18 @@ func LetterIDs(e Env) Completion {
 		for _, l := range letters {
 			ids = append(ids, explained(ShortID(l.ID), l.Job+": "+l.Error))
 		}
-		_ = d.Close() // nobody to tell
+		_ = d.Close() // its error would be written there, too
 		return ids
 	}
 }
 
 // fromRemote does a completion's work on an election.
 func fromRemote(ctx context.Context, cmd *cobra.Command, e Env, work func(ctx context.Context, r operate.Operator)) {
-	e.Stderr = io.Discard // an error would be written into somebody's command line
+	e.Stderr = io.Discard // an error would be written into the command line that is typed
 	r, err := asks(cmd, e, LoadConfig)
 	if err != nil {
 		return
 	}
 	work(ctx, r)
-	_ = r.Close() // nobody to tell
+	_ = r.Close() // its error would be written there, too
 }

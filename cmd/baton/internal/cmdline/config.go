@@ -13,6 +13,7 @@ import (
 	"baton/internal/daemon/tasks"
 )
 
+// Where the configuration is, unless a flag names it.
 const (
 	ConfigEnv     = "BATON_CONFIG"
 	DefaultConfig = "/etc/baton/baton.yaml"
@@ -31,6 +32,7 @@ func AddRunFlags(cmd *cobra.Command, e Env) {
 // AddTargetFlags gives cmd and its subcommands what names an election.
 func AddTargetFlags(cmd *cobra.Command, e Env) { AddConfigFlags(cmd, e, "redis", "lock-key") }
 
+// AddConfigFlags gives cmd --config, and the flags of the settings with these names.
 func AddConfigFlags(cmd *cobra.Command, e Env, names ...string) {
 	flags := cmd.PersistentFlags()
 	flags.String("config", "", fmt.Sprintf("configuration `file` (default $%s, else %s if it is there)", ConfigEnv, DefaultConfig))

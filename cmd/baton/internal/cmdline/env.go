@@ -26,7 +26,7 @@ const (
 	ExitNoLeader = 3
 )
 
-// ExitError gives an error the exit code that a script can tell it by. With a
+// ExitError gives an error the exit code by which a script knows it. With a
 // nil err the command has said everything itself.
 type ExitError struct {
 	Code int
@@ -50,8 +50,7 @@ func WithCode(code int, err error) error { return &ExitError{code, err} }
 // configuration that cannot be used.
 func UsageError(err error) error { return WithCode(ExitUsage, err) }
 
-// NoLeader gives an error the exit code for "nobody leads"; why says why nobody
-// may, as far as that is so.
+// NoLeader is the error that no node leads; why says why none may, if none may.
 func NoLeader(lockKey, why string) error {
 	if why == "" {
 		why = "is a node running? See baton status"

@@ -40,7 +40,7 @@ func Confirm(ctx context.Context, e Env, question string) error {
 	var answer string
 	var err error
 	read := make(chan struct{})
-	go func() { // ends with the process, if nobody answers
+	go func() { // ends with the process, if there is no answer
 		defer close(read)
 		answer, err = bufio.NewReader(in).ReadString('\n')
 	}()

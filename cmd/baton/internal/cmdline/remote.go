@@ -33,6 +33,7 @@ func AddRemoteFlags(cmd *cobra.Command, e Env) {
 	}
 }
 
+// AddServerFlags gives cmd what names a node to ask.
 func AddServerFlags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	flags.String("server", "", "ask the node at this `URL`, and neither Redis nor a database: https://host:port, or unix:///path of its admin socket [$"+ServerEnv+"]")

@@ -32,7 +32,7 @@ func Parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// didYouMean is the end of an error about a word that nobody knows.
+// didYouMean is the end of an error about an unknown word.
 func didYouMean(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -51,12 +51,12 @@ func LikeFlag(cmd *cobra.Command, err error) error {
 	}
 	name := unknown.GetSpecifiedName()
 	var like []string
-	look := func(f *pflag.Flag) {
+	compare := func(f *pflag.Flag) {
 		if !f.Hidden && (strings.HasPrefix(f.Name, name) || text.Edits(f.Name, name) <= closest) {
 			like = append(like, "--"+f.Name)
 		}
 	}
-	cmd.LocalFlags().VisitAll(look)
-	cmd.InheritedFlags().VisitAll(look)
+	cmd.LocalFlags().VisitAll(compare)
+	cmd.InheritedFlags().VisitAll(compare)
 	return fmt.Errorf("%w%s", err, didYouMean(like))
 }

@@ -21,7 +21,7 @@ func OneJob(e Env) cobra.PositionalArgs {
 	}
 }
 
-// OneOrTheJob is for commands that only look: where there is just one job, that is meant.
+// OneOrTheJob is for commands that change nothing: where there is just one job, that is meant.
 func OneOrTheJob(e Env, name *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

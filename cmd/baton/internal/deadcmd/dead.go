@@ -18,10 +18,11 @@ import (
 func New(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:   "dead",
-		Short: "List, show, replay or drop records that did not fit their table",
-		Long: "Records that did not fit their table wait in the job's database as dead letters, each\n" +
-			"whole and with the reason. They are listed and dropped, or replayed once table, job or\n" +
-			"record is mended. This works on any host that has the configuration; nobody has to lead.",
+		Short: "List, show, replay or drop dead letters",
+		Long: "Records that did not fit their table wait in the job's database as dead\n" +
+			"letters, each whole and with the reason. List or drop them, or replay them\n" +
+			"once table, job or record is fixed. This works on any host that has the\n" +
+			"configuration, also while no node leads.",
 		Example: "  baton dead list --count\n  baton dead show 3f2a9c41d07b\n  baton dead replay --job users --all",
 	}, newDeadListCommand(e), newDeadShowCommand(e), newDeadReplayCommand(e), newDeadDropCommand(e))
 }
@@ -43,7 +44,7 @@ func (f *deadFlags) add(cmd *cobra.Command, e cmdline.Env) {
 }
 
 func (f *deadFlags) addDatabase(cmd *cobra.Command, e cmdline.Env) {
-	cmd.Flags().StringVar(&f.Database, "database", "", "look in this `database` only, by its name in the configuration (default: the job's, else all)")
+	cmd.Flags().StringVar(&f.Database, "database", "", "only those in this `database` of the configuration (default: the job's, else all)")
 	cmdline.DatabaseNames(e).AsFlag(cmd, "database")
 }
 

@@ -21,10 +21,10 @@ func newDeadDropCommand(e cmdline.Env) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		Use:   "drop ID... | --job JOB --all",
 		Short: "Remove dead letters for good",
-		Long: "Remove dead letters for good: the records are lost, unless their source has them still.\n" +
-			"On a terminal it asks first; elsewhere it wants --yes. Those of a job that is not in the\n" +
-			"configuration any more are found with --database. Exit code 1 if one of the ids is not\n" +
-			"there; then none is dropped.",
+		Long: "Remove dead letters for good: the records are lost, unless their source has\n" +
+			"them still. On a terminal it asks first; elsewhere it wants --yes. Those of a\n" +
+			"job that is not in the configuration any more are found with --database. Exit\n" +
+			"code 1 if one of the ids is not there; then none is dropped.",
 		Example: "  baton dead drop 3f2a9c41d07b --yes\n" +
 			"  baton dead drop --job users --older-than 720h --yes\n" +
 			"  baton dead drop --job old-job --database main --all --yes",
@@ -48,7 +48,7 @@ func newDeadDropCommand(e cmdline.Env) *cobra.Command {
 					Kind: operate.KindDrop, By: cmdline.UserName(), Letters: keys,
 					Progress: func(some operate.Outcome) {
 						gone += int(some.Dropped)
-						line.Tell(gone, len(keys), "dropped")
+						line.Show(gone, len(keys), "dropped")
 					},
 				})
 				line.Clear()

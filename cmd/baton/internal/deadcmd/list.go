@@ -26,9 +26,9 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, the newest first",
-		Long: "List dead letters, the newest first: of all databases, jobs that are not configured any\n" +
-			"more included. --count tells how many there are by job and reason instead. Long texts\n" +
-			"are cut, but not with -o json; baton dead show has the whole letter.",
+		Long: "List dead letters, the newest first: of all databases, also of jobs that are\n" +
+			"not configured any more. --count counts them by job and reason instead. Long\n" +
+			"texts are cut, but not with -o json; baton dead show has the whole letter.",
 		Example: "  baton dead list --job users --since 1h\n  baton dead list --count\n  baton dead list --text '\"city\":\"99\"' -n 1000 -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,7 +77,7 @@ func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool)
 		several = several || l.Database != letters[0].Database
 	}
 	w := show.NewTable(out)
-	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	in := func(database string) show.Shown {
 		if several {
 			return show.Shown(show.Clean(database) + "\t")

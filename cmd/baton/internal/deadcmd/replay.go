@@ -23,18 +23,19 @@ func newDeadReplayCommand(e cmdline.Env) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		Use:   "replay ID... | --job JOB --all",
 		Short: "Write dead letters after all, each once",
-		Long: `Write dead letters after all, by what their job's configuration says now. What becomes of
-one depends on its source:
+		Long: `Write dead letters after all, by what their job's configuration says now. What
+becomes of one depends on its source:
 
   counters       its amount is added, in the transaction that removes the letter
-  list, stream   it is inserted, likewise. Where the table has a row of its key already,
-                 that may be newer: then only with --overwrite
-  hashes, zset   the row is marked as changed: the next flush reads it as it is by then
-  scan           the letter is dropped: the next pass reads the key as it is by then
+  list, stream   it is inserted, likewise. Where the table has a row of its key
+                 already, that may be newer: then only with --overwrite
+  hashes, zset   the row is marked as changed: the next flush reads its value
+  scan           the letter is dropped: the next pass reads the key's value
 
-Each is written once, however often this is asked for, by however many, and wherever it is
-interrupted. A record that still does not fit stays a dead letter. --set mends a part of
-the record, and --set-null takes one out; both are for one letter.
+Each is written once, however often it is replayed, from however many hosts, and
+wherever it is interrupted. A record that still does not fit stays a dead
+letter. --set corrects a part of the record, and --set-null removes one; both
+are for one letter.
 
 Exit code 1 if something was not written.`,
 		Example: "  baton dead replay 3f2a9c41d07b\n" +
@@ -46,11 +47,11 @@ Exit code 1 if something was not written.`,
 				return err
 			}
 			var err error
-			if o.Set, err = mends(sets, nulls); err != nil {
+			if o.Set, err = corrections(sets, nulls); err != nil {
 				return cmdline.UsageError(err)
 			}
 			if len(o.Set) > 0 && len(args) != 1 {
-				return cmdline.UsageError(errors.New("--set and --set-null mend one record: give the id of one dead letter"))
+				return cmdline.UsageError(errors.New("--set and --set-null correct one record: give the id of one dead letter"))
 			}
 			return withDead(cmd, e, func(d operate.Operator) error {
 				keys, err := f.which(cmd, d, args)
@@ -65,15 +66,16 @@ Exit code 1 if something was not written.`,
 	cmdline.AddRemoteFlags(cmd, e)
 	f.add(cmd, e)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
-	cmd.Flags().StringArrayVar(&sets, "set", nil, "mend the record: `NAME=VALUE`, a name as in baton dead show; may be repeated")
-	cmd.Flags().StringArrayVar(&nulls, "set-null", nil, "mend the record: it has no `NAME`; may be repeated")
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "correct the record: `NAME=VALUE`, a name as in baton dead show; may be repeated")
+	cmd.Flags().StringArrayVar(&nulls, "set-null", nil, "correct the record: remove `NAME`; may be repeated")
 	cmd.Flags().BoolVar(&o.Overwrite, "overwrite", false, "write over a row of the same key that may be newer, or delete it")
 	cmdline.LetterIDs(e).AsArguments(cmd, -1)
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-func mends(sets, nulls []string) (map[string]*string, error) {
+// corrections are the parts of a record that --set and --set-null name.
+func corrections(sets, nulls []string) (map[string]*string, error) {
 	all := map[string]*string{}
 	for _, set := range sets {
 		name, value, ok := strings.Cut(set, "=")
@@ -91,10 +93,10 @@ func mends(sets, nulls []string) (map[string]*string, error) {
 	return all, nil
 }
 
-// toldOneByOne is up to how many letters each is told of.
-const toldOneByOne = 20
+// listedOneByOne is up to how many letters each has a line.
+const listedOneByOne = 20
 
-// replayLetters tells of every letter, if they are few, and else of those that stay.
+// replayLetters lists every letter, if they are few, and else those that stay.
 func replayLetters(cmd *cobra.Command, e cmdline.Env, d operate.Operator, o operate.Order, out show.Output) error {
 	results := []operate.Replayed{}
 	ok, all := 0, len(o.Letters)
@@ -104,12 +106,12 @@ func replayLetters(cmd *cobra.Command, e cmdline.Env, d operate.Operator, o oper
 			if r.OK {
 				ok++
 			}
-			if results = append(results, r); !out.Data() && (!r.OK || all <= toldOneByOne) {
+			if results = append(results, r); !out.Data() && (!r.OK || all <= listedOneByOne) {
 				line.Clear()
 				_ = show.Say(e.Stdout, "%s  %s  %s: %s\n", cmdline.ShortID(r.ID), r.Job, r.Outcome, r.Text)
 			}
 		}
-		line.Tell(len(results), all, "replayed")
+		line.Show(len(results), all, "replayed")
 	}
 	_, err := d.Do(cmd.Context(), o)
 	line.Clear()

@@ -22,8 +22,8 @@ func newDeadShowCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a dead letter whole, and what to do about it",
-		Long: "Show one dead letter: where it comes from, the whole reason and the whole record. ID is\n" +
-			"its id, or as much of the beginning as no other has.",
+		Long: "Show one dead letter: where it comes from, the whole reason and the whole\n" +
+			"record. ID is its id, or a beginning of it that no other has.",
 		Example: "  baton dead show 3f2a9c41d07b\n  baton dead show 3f2a9c41d07b -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ func printLetter(w io.Writer, l operate.Letter, configured bool) error {
 	}
 	id := cmdline.ShortID(l.ID)
 	if configured {
-		err = show.Say(w, "\nWhen its job, its table or the record is mended:  baton dead replay %s\n", id)
+		err = show.Say(w, "\nOnce its job, its table or the record is fixed:  baton dead replay %s\n", id)
 	}
 	if err == nil {
 		err = show.Say(w, "To give it up:  baton dead drop %s\n", id)

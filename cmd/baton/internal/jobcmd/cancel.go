@@ -17,12 +17,12 @@ func newJobCancelCommand(e cmdline.Env) *cobra.Command {
 	var reason, run string
 	cmd := &cobra.Command{
 		Use:   "cancel JOB",
-		Short: "Have the leader end what runs of a job",
-		Long: "Have the leader end the runs of a job: a command gets SIGTERM, and SIGKILL after its grace;\n" +
-			"a flush stops after the batch that it is at. What waits to run, and the retrial of a run\n" +
-			"that failed, are dropped too; with --run only that run ends. The schedule goes on: baton\n" +
-			"job pause stops that. It returns when the runs have been told. Exit code 1 if there was\n" +
-			"nothing to cancel, 3 if nobody leads.",
+		Short: "Cancel the open runs of a job",
+		Long: "Order the leader to end the runs of a job: a command gets SIGTERM, and SIGKILL\n" +
+			"after its grace; a flush stops after its current batch. Queued runs, and the\n" +
+			"retry of a failed one, are dropped too; --run ends that run alone. The\n" +
+			"schedule goes on: baton job pause stops that. It returns when the runs have\n" +
+			"their order. Exit code 1 if there was nothing to cancel, 3 if no node leads.",
 		Example: "  baton job cancel report\n  baton job cancel report --run 0d6c… --reason 'wrong parameters'",
 		Args:    cmdline.OneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,9 +35,9 @@ func newJobCancelCommand(e cmdline.Env) *cobra.Command {
 				case err != nil:
 					return cmdline.JobError(err)
 				case done.Code == operate.CodeNothing && run != "":
-					return fmt.Errorf("run %s of job %q does not go on: nothing was cancelled; baton job show %s tells what runs", run, job, job)
+					return fmt.Errorf("run %s of job %q is not open: nothing was cancelled; baton job show %s lists open runs", run, job, job)
 				case done.Code == operate.CodeNothing:
-					return fmt.Errorf("nothing of job %q runs or is to be tried again: nothing was cancelled", job)
+					return fmt.Errorf("job %q has no open run and no retry: nothing was cancelled", job)
 				}
 				return out.Print(e.Stdout, done, func(w io.Writer) error { return printCancelled(w, job, done) })
 			})
@@ -54,7 +54,7 @@ func newJobCancelCommand(e cmdline.Env) *cobra.Command {
 
 func printCancelled(w io.Writer, job string, done operate.Outcome) error {
 	for _, id := range done.Runs {
-		if err := show.Say(w, "run %s of job %q was told to end; baton job history %s tells how it did\n", id, job, job); err != nil {
+		if err := show.Say(w, "run %s of job %q has the order to end; baton job history %s shows its result\n", id, job, job); err != nil {
 			return err
 		}
 	}

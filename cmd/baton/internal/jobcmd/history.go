@@ -22,13 +22,13 @@ func newJobHistoryCommand(e cmdline.Env) *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use:   "history [JOB]",
-		Short: "Show how the runs of a job ended, and the slots that were not run",
-		Long: "Show the last runs of a job that have ended, on whatever node, and the slots that were not\n" +
-			"run, with the reason; the newest first. Slots that were missed one after the other for the\n" +
-			"same reason are one line, and so are the runs of a flush that found nothing to do, for up to\n" +
-			"an hour. How much is kept is said by history in the configuration. With\n" +
-			"-o json there is also the end of what a command printed; baton job logs has more of it.\n" +
-			"JOB may be left out where there is just one.",
+		Short: "Show a job's ended runs and missed slots",
+		Long: "Show the last runs of a job that have ended, on any node, and the slots that\n" +
+			"were not run, with the reason; the newest first. Slots that were missed one\n" +
+			"after the other for the same reason are one line, and so are the runs of a\n" +
+			"flush that found nothing to do, for up to an hour. The configuration's history\n" +
+			"says how much is kept. -o json has also the end of what a command printed;\n" +
+			"baton job logs has more of it. JOB may be left out where there is just one.",
 		Example: "  baton job history report\n  baton job history report -n 100 -o json",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,7 +62,7 @@ func printHistory(out io.Writer, name string, entries []operate.Entry, zone *tim
 	if command {
 		result = "EXIT"
 	}
-	// Flush tells a write error.
+	// Flush returns a write error.
 	_ = show.Say(w, "WHEN (%s)\tTRIGGER\tATTEMPT\tSTATE\tTOOK\t%s\tNODE\tEPOCH\tERROR OR REASON\n", zone, result)
 	for _, e := range entries {
 		if m := e.Missed; m != nil {
@@ -129,7 +129,7 @@ func exit(r diagnose.Run) string {
 	return fmt.Sprintf("exit code %d", *r.ExitCode)
 }
 
-// remark is what is to be told of a run: for which slot it was, if it began later, and
+// remark is what else there is to say of a run: for which slot it was, if it began later, and
 // [errorOrReason].
 func remark(r diagnose.Run, zone *time.Location) string {
 	why := errorOrReason(r)

@@ -42,7 +42,7 @@ func printJobs(out io.Writer, s diagnose.Snapshot) error {
 		return show.Say(out, "the configuration has no jobs\n")
 	}
 	w := show.NewTable(out)
-	_ = show.Say(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND\n") // Flush tells a write error
+	_ = show.Say(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND\n") // Flush returns a write error
 	for _, j := range s.Jobs {
 		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule,
 			painted(w, jobState(j, s.Now)), painted(w, lastRun(j, s.Now)), NextRun(j, s), WaitingChanges(j), paintLate(w, j, s.Clock()))
@@ -55,9 +55,10 @@ func newJobShowCommand(e cmdline.Env) *cobra.Command {
 	var name string
 	var runs int
 	cmd := &cobra.Command{
-		Use:     "show [JOB]",
-		Short:   "Show one job and its last runs",
-		Long:    "Show one job, how it stands, and its last runs. JOB may be left out where there is just one.",
+		Use:   "show [JOB]",
+		Short: "Show one job and its last runs",
+		Long: "Show one job, how it stands, and its last runs. JOB may be left out where\n" +
+			"there is just one.",
 		Example: "  baton job show users\n  baton job show users -n 50",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,7 +88,7 @@ func newJobShowCommand(e cmdline.Env) *cobra.Command {
 
 func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time) error {
 	w := show.NewTable(out)
-	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	target := "writes to"
 	if j.Command {
 		target = "runs"

@@ -19,14 +19,15 @@ func newJobLogsCommand(e cmdline.Env) *cobra.Command {
 	o := operate.JobLogs{}
 	cmd := &cobra.Command{
 		Use:   "logs [JOB]",
-		Short: "Show what a job's command prints",
-		Long: "Show what a job's command has printed, standard output and standard error in one: the\n" +
-			"run that goes on, or else the last one, on whichever host. With -f it goes on until the\n" +
-			"run has ended, and tells how: exit code 0 if that was well, else 1; Ctrl-C ends the\n" +
-			"watching, and not the run. The last 256 KiB of each of the last 20 runs are kept, and\n" +
-			"secrets that the job names are not in them. On a terminal control characters other than\n" +
-			"those of colours are shown, and have no effect; elsewhere all is as the command wrote it. JOB may be\n" +
-			"left out where there is just one.",
+		Short: "Show the output of a job's command",
+		Long: "Show what a job's command has printed, standard output and standard error in\n" +
+			"one: of the open run, or else of the last one, on any host. -f goes on until\n" +
+			"the run has ended, and prints its result: exit code 0 if it succeeded, else 1;\n" +
+			"Ctrl-C ends the watching, and not the run. The last 256 KiB of each of the\n" +
+			"last 20 runs are kept, and secrets that the job names are not in them. On a\n" +
+			"terminal control characters other than those of colours are shown, and have no\n" +
+			"effect; elsewhere all is as the command wrote it. JOB may be left out where\n" +
+			"there is just one.",
 		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
 		Args:    cmdline.OneOrTheJob(e, &o.Job),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -24,10 +24,10 @@ func newJobNextCommand(e cmdline.Env) *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "next [JOB]",
-		Short: "List the coming slots of a job, and what daylight saving does to them",
-		Long: "List the coming slots of a job in its time zone, when it starts with its jitter, and what\n" +
-			"daylight saving does to them. The configuration alone is asked: not Redis, and no pause.\n" +
-			"JOB may be left out where there is just one.",
+		Short: "List the next slots of a job",
+		Long: "List the next slots of a job in its time zone, when it starts with its jitter,\n" +
+			"and what daylight saving does to them. Only the configuration is asked: not\n" +
+			"Redis, and no pause. JOB may be left out where there is just one.",
 		Example: "  baton job next report\n  baton job next report -n 100 -o json\n  baton job next report --from 2027-03-27",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,7 +81,7 @@ func printNext(out io.Writer, c operate.Coming, now time.Time) error {
 		return err
 	}
 	w := show.NewTable(out)
-	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	starts := c.OffsetMS > 0
 	if p("SLOT\tIN\t"); starts {
 		p("STARTS\t")

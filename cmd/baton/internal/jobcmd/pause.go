@@ -44,14 +44,15 @@ func newJobPauseCommand(e cmdline.Env) *cobra.Command {
 	var ends pauseEnd
 	cmd := &cobra.Command{
 		Use:   "pause JOB | --all",
-		Short: "Have nobody run a job, or any, for a while or until job resume",
-		Long: "Have nobody run a job: its slots are missed until baton job resume, or until the time that\n" +
-			"--for or --until say, whoever leads. What it would flush waits in Redis. A run that goes on\n" +
-			"is allowed to end, but one of @always is ended. With --all no job runs; a job that is paused\n" +
-			"itself stays so after that. baton pauses a job by itself when more records of one batch do\n" +
-			"not fit than dead_letters.per_batch allows, and when a stream has a gap: the reason says which.\n\n" +
-			"--until takes 2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04, the last two in the time zone\n" +
-			"of the job.",
+		Short: "Pause a job, or all, for a while or until job resume",
+		Long: "Pause a job: its slots are missed until baton job resume, or until the time of\n" +
+			"--for or --until, whichever node leads. What it would flush waits in Redis. An\n" +
+			"open run may end, but one of @always is ended. With --all no job runs; a job\n" +
+			"that is paused itself stays so after that. baton pauses a job by itself when\n" +
+			"more records of one batch do not fit than dead_letters.per_batch allows, and\n" +
+			"when a stream has a gap: the reason says which.\n\n" +
+			"--until takes 2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04, the last two\n" +
+			"in the time zone of the job.",
 		Example: "  baton job pause users --reason 'new column'\n  baton job pause report --for 2h\n  baton job pause --all --until 06:30 --reason 'restore of main'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := jobs.name(cmd, e, args)
@@ -79,7 +80,7 @@ func newJobPauseCommand(e cmdline.Env) *cobra.Command {
 	jobs.addFlag(cmd)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	ends.addFlags(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who will wonder")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, shown with the pause")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
@@ -105,10 +106,10 @@ func newJobResumeCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume JOB | --all",
 		Short: "End the pause of a job, or that of all",
-		Long: "End the pause of a job: it runs at its next slot, and one of @always at once. Slots that\n" +
-			"have passed meanwhile are not run; baton job run does not wait for the next one. With --all\n" +
-			"the pause of all jobs ends; jobs that are paused themselves stay so. Without a pause it does\n" +
-			"nothing.",
+		Long: "End the pause of a job: it runs at its next slot, and one of @always at once.\n" +
+			"Slots that have passed meanwhile are not run; baton job run does not wait for\n" +
+			"the next one. With --all the pause of all jobs ends; jobs that are paused\n" +
+			"themselves stay so. Without a pause it does nothing.",
 		Example: "  baton job resume users\n  baton job resume users && baton job run users --watch\n  baton job resume --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := jobs.name(cmd, e, args)

@@ -22,10 +22,10 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview JOB",
 		Short: "Show what a job would do, without touching anything",
-		Long: "Show what a run of the job would do now: the keys that it reads and what waits there, the\n" +
-			"table that it would make, how each column is written, ten rows as they would be written,\n" +
-			"and what is wrong. It needs no leader, and changes nothing in Redis or the database. Exit\n" +
-			"code 1 if something is wrong.",
+		Long: "Show what a run of the job would do now: the keys that it reads and what waits\n" +
+			"there, the table that it would make, how each column is written, ten rows as\n" +
+			"they would be written, and what is wrong. It needs no leader, and changes\n" +
+			"nothing in Redis or the database. Exit code 1 if something is wrong.",
 		Example: "  baton job preview users\n  baton job preview users -n 100 -o json",
 		Args:    cmdline.OneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,7 +55,7 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 
 func printPreview(out io.Writer, p direct.Preview) error {
 	w := show.NewTable(out)
-	f := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	f := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	f("SOURCE\tWAITING\n")
 	for _, s := range p.Shards {
 		waiting := fmt.Sprint(s.Backlog)

@@ -21,12 +21,13 @@ func newJobRunCommand(e cmdline.Env) *cobra.Command {
 	var watch, force bool
 	cmd := &cobra.Command{
 		Use:   "run JOB",
-		Short: "Have the leader run a job now",
-		Long: "Have the leader run a job now, beside its schedule. It is refused if nobody leads (exit\n" +
-			"code 3), if the job is paused, or if a run of it goes on and its overlap is forbid: --force\n" +
-			"runs it all the same, and the history says so. It happens once, or not at all, whoever\n" +
-			"leads meanwhile. With --watch it shows how far the run is until it has ended, and the exit\n" +
-			"code is 1 if that was not well; Ctrl-C ends the watching, and not the run.",
+		Short: "Run a job now, on the leader",
+		Long: "Order the leader to run a job now, beside its schedule. It is refused if no\n" +
+			"node leads (exit code 3), if the job is paused, or if a run of it is open and\n" +
+			"its overlap is forbid: --force runs it all the same, and the history says so.\n" +
+			"It runs once, or not at all, whichever node leads meanwhile. --watch shows the\n" +
+			"progress until the run has ended, and the exit code is 1 if it did not\n" +
+			"succeed; Ctrl-C ends the watching, and not the run.",
 		Example: "  baton job run users\n  baton job run users --watch\n  baton job run report --force --reason 'the last one hangs'",
 		Args:    cmdline.OneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,23 +44,23 @@ func newJobRunCommand(e cmdline.Env) *cobra.Command {
 				}
 				return out.Print(e.Stdout, done, func(w io.Writer) error {
 					if done.Queued {
-						return show.Say(w, "%s; baton job show %s tells how that goes\n", done.Text, job)
+						return show.Say(w, "%s; baton job show %s shows its progress\n", done.Text, job)
 					}
-					return show.Say(w, "%s; baton job show %s tells how it ends\n", done.Text, job)
+					return show.Say(w, "%s; baton job show %s shows its result\n", done.Text, job)
 				})
 			})
 		},
 	}
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show how far it is until it has ended")
-	cmd.Flags().BoolVar(&force, "force", false, "whatever else of the job runs")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show the progress until it has ended")
+	cmd.Flags().BoolVar(&force, "force", false, "also while another run of the job is open")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-// nobodyRuns says that nobody leads who could do something about a job.
+// nobodyRuns is the error that no node leads under a job's lock.
 func nobodyRuns(ctx context.Context, r operate.Operator, name string) error {
 	return cmdline.NoLeader(operate.Vacant(ctx, r, name))
 }
@@ -76,7 +77,7 @@ func watchRun(ctx context.Context, w io.Writer, r operate.Operator, job, id stri
 	bar.end()
 	switch {
 	case operate.Ended(err):
-		return show.Say(w, "no longer watching; run %s goes on, baton job show %s tells how it ends\n", id, job)
+		return show.Say(w, "no longer watching; run %s goes on, baton job show %s shows its result\n", id, job)
 	case err != nil:
 		return err
 	}

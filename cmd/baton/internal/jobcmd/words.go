@@ -77,7 +77,7 @@ func lastRun(j diagnose.Job, now time.Time) string {
 	return fmt.Sprintf("%s %s ago", state, text.Duration(now.Sub(j.LastRun.Started)))
 }
 
-// NextRun is when a job is due: while nobody leads under its lock no time is promised.
+// NextRun is when a job is due: while no node leads under its lock no time is promised.
 func NextRun(j diagnose.Job, s diagnose.Snapshot) string {
 	leader := s.LeaderOf(j)
 	switch {
@@ -91,6 +91,7 @@ func NextRun(j diagnose.Job, s diagnose.Snapshot) string {
 	return "in " + text.Duration(j.NextRun.Sub(s.Now))
 }
 
+// WaitingChanges is how many changes a job has still to write; "?" if that is not known.
 func WaitingChanges(j diagnose.Job) string {
 	switch {
 	case j.Command:

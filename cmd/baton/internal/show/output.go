@@ -26,7 +26,7 @@ type Output struct {
 	sheet  func(io.Writer) io.Writer
 }
 
-// String, Set and Type make output a flag.
+// String, with Set and Type, makes Output a flag.
 func (o *Output) String() string {
 	if o.format == "" {
 		return formatTable
@@ -46,6 +46,7 @@ func (o *Output) Set(s string) error {
 // Type is what the help text calls the value.
 func (o *Output) Type() string { return "format" }
 
+// AddFlag gives cmd the flag -o.
 func (o *Output) AddFlag(cmd *cobra.Command, getenv lookup) {
 	cmd.Flags().VarP(o, "output", "o", "table, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))

@@ -58,6 +58,7 @@ func (c *colourFlag) Set(s string) error {
 // Type is what the help text calls the value.
 func (c *colourFlag) Type() string { return "when" }
 
+// AddColourFlag gives root the flag --color.
 func AddColourFlag(root *cobra.Command) {
 	when := colourFlag(colourAuto)
 	root.PersistentFlags().Var(&when, "color", "colours: auto, always or never; auto is on a terminal, unless $NO_COLOR is set")
@@ -75,7 +76,7 @@ func takesColour(cmd *cobra.Command, getenv lookup, w io.Writer) bool {
 	return terminal && noColour == "" && term != "dumb" && term != ""
 }
 
-// A colour says how something stands. Without colours the words say the same.
+// Colour says how something stands. Without colours the words say the same.
 type Colour string
 
 // The colours. They are of the sixteen that a terminal's owner has chosen.

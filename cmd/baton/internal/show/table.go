@@ -15,9 +15,10 @@ type Table struct {
 	text bytes.Buffer
 }
 
+// NewTable is a table that is written to out.
 func NewTable(out io.Writer) *Table { return &Table{out: out} }
 
-// Write never fails; Flush tells what does.
+// Write never fails; Flush reports what does.
 func (t *Table) Write(p []byte) (int, error) { return t.text.Write(p) }
 
 func (t *Table) colours() bool {

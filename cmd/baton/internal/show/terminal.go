@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TerminalSize tells how a terminal's size is found; false if w is none.
+// TerminalSize finds a terminal's size; false if w is none.
 func TerminalSize(w io.Writer) (size func() (width, height int), ok bool) {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -25,7 +25,7 @@ func TerminalSize(w io.Writer) (size func() (width, height int), ok bool) {
 	}, true
 }
 
-// IsTerminal is whether somebody sits there: nobody does at /dev/null.
+// IsTerminal reports whether w is a terminal: /dev/null is none.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

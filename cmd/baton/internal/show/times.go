@@ -10,7 +10,7 @@ import (
 // letters are known to few, and mean several.
 func Moment(t time.Time) string { return t.Format("2006-01-02 15:04:05 -07:00") }
 
-// Here is a time in the zone of whoever asks. Only what a job's schedule says is in the
+// Here is a time in the zone of the terminal. Only what a job's schedule says is in the
 // job's own zone.
 func Here(t time.Time) string { return Moment(t.Local()) }
 
@@ -19,7 +19,7 @@ func SlotTime(at time.Time) string {
 	return at.Format("Mon 2006-01-02 ") + ClockTime(at) + at.Format(" -07:00")
 }
 
-// ClockTime leaves out seconds, and parts of them, that nobody asked for.
+// ClockTime leaves out seconds, and parts of them, that are zero.
 func ClockTime(at time.Time) string {
 	switch {
 	case at.Nanosecond() != 0:

@@ -26,8 +26,8 @@ func NewCounter(w io.Writer) *Counter {
 
 const counterEvery = 200 * time.Millisecond
 
-// Tell shows how many are done, once in a while.
-func (p *Counter) Tell(done, all int, what string) {
+// Show shows how many are done, once in a while.
+func (p *Counter) Show(done, all int, what string) {
 	if p.w == nil || time.Since(p.shown) < counterEvery {
 		return
 	}
@@ -43,8 +43,8 @@ func (p *Counter) Clear() {
 	}
 }
 
-// tellAfter is how long something is waited for without a word.
-const tellAfter = time.Second
+// nameAfter is how long something is waited for without a word.
+const nameAfter = time.Second
 
 // Waits names what is waited for, a line for each.
 type Waits struct {
@@ -67,14 +67,14 @@ func (s *Waits) Note(subject string, over bool) {
 		}
 		return
 	}
-	s.slow[subject] = time.AfterFunc(tellAfter, func() { s.tell(subject) })
+	s.slow[subject] = time.AfterFunc(nameAfter, func() { s.name(subject) })
 }
 
-func (s *Waits) tell(subject string) {
+func (s *Waits) name(subject string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.slow[subject] != nil { // it may be over by now
-		_ = Say(s.w, "looking at %s ...\n", subject) // standard error is the last that there is
+		_ = Say(s.w, "checking %s ...\n", subject) // standard error is the last that there is
 	}
 }
 
