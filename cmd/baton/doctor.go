@@ -44,24 +44,16 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 				unit = doctor.UnitOf(path)
 			}
 			waits := show.NewWaits(e.Stderr)
-			d := diagnosis{Findings: doctor.Examine(cmd.Context(), c, doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.Getenv, Seen: waits.Note})}
+			d := doctor.ReportOf(doctor.Examine(cmd.Context(), c, doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.Getenv, Seen: waits.Note}))
 			waits.End()
 			if err := cmd.Context().Err(); err != nil {
 				return fmt.Errorf("stopped before all checks were done: %w", err)
-			}
-			for _, f := range d.Findings {
-				switch f.Severity {
-				case doctor.SeverityError:
-					d.Errors++
-				case doctor.SeverityWarning:
-					d.Warnings++
-				}
 			}
 			width := widestText
 			if size, ok := show.TerminalSize(e.Stdout); ok {
 				width, _ = size()
 			}
-			if err := out.Print(e.Stdout, d, func(w io.Writer) error { return d.write(w, width) }); err != nil {
+			if err := out.Print(e.Stdout, d, func(w io.Writer) error { return printReport(w, d, width) }); err != nil {
 				return err
 			}
 			if d.Errors > 0 {
@@ -84,16 +76,9 @@ func unitName(unit string) string {
 // widestText is how wide the table is where there is no terminal.
 const widestText = 120
 
-// diagnosis is what `doctor -o json` prints.
-type diagnosis struct {
-	Errors   int              `json:"errors"`
-	Warnings int              `json:"warnings"`
-	Findings []doctor.Finding `json:"findings"`
-}
-
-// write prints a table: severity, subject, and, one below the other, what was found,
+// printReport prints a table: severity, subject, and, one below the other, what was found,
 // what can be lost and what to do.
-func (d diagnosis) write(w io.Writer, width int) error {
+func printReport(w io.Writer, d doctor.Report, width int) error {
 	var b strings.Builder
 	const left = len("WARNING  ")
 	subject := len("SUBJECT")

@@ -70,13 +70,13 @@ jobs:
 }
 
 func TestTheDoctorsTableKeepsToTheTerminal(t *testing.T) {
-	d := diagnosis{Errors: 1, Findings: []doctor.Finding{
+	d := doctor.ReportOf([]doctor.Finding{
 		{Severity: doctor.SeverityError, Subject: `database "main"`, What: strings.Repeat("what was found ", 20), Consequence: strings.Repeat("what is lost ", 20), Remedy: strings.Repeat("what to do ", 20)},
 		{Severity: doctor.SeverityOK, Subject: "redis", What: "it answers"},
-	}}
+	})
 	for _, width := range []int{30, 60, 80, 120, 300} {
 		var b strings.Builder
-		if err := d.write(&b, width); err != nil {
+		if err := printReport(&b, d, width); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {

@@ -42,11 +42,11 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 				if events > 0 {
 					return showEvents(cmd.Context(), e.Stdout, r, out, events)
 				}
-				letters := newLetterCount(cmd, e)
-				defer letters.close()
+				letters := countLetters(cmd, e)
+				defer letters.Close()
 				fetch := func(ctx context.Context) (diagnose.Snapshot, error) {
 					s, err := r.Snapshot(ctx)
-					letters.add(ctx, &s)
+					letters.Add(ctx, &s)
 					return s, err
 				}
 				if watch {
@@ -67,6 +67,16 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 	cmd.Flags().Lookup("events").NoOptDefVal = "20"
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
+}
+
+// countLetters asks the databases, unless this user may not read them: then the leader's counts are shown.
+func countLetters(cmd *cobra.Command, e cmdline.Env) *operate.LetterCount {
+	e.Stderr = io.Discard // the state itself says whom it was asked of
+	letters, err := cmdline.AsksLetters(cmd, e)
+	if err != nil {
+		letters = nil
+	}
+	return operate.NewLetterCount(letters)
 }
 
 // countOfEvents also takes the N of "--events N", which is an argument to those who

@@ -106,7 +106,7 @@ func TestColoursTellHowGraveItIs(t *testing.T) {
 		print func(s *show.Sheet) error
 	}{
 		{"\x1b[31merror\x1b[0m    redis    it is full\n", func(s *show.Sheet) error {
-			return diagnosis{Findings: []doctor.Finding{{Severity: doctor.SeverityError, Subject: "redis", What: "it is full"}}}.write(s, 100)
+			return printReport(s, doctor.ReportOf([]doctor.Finding{{Severity: doctor.SeverityError, Subject: "redis", What: "it is full"}}), 100)
 		}},
 		{"\x1b[31mdb2 does not lead\x1b[0m:\n- \x1b[33mit is \\x1b[2J paused\x1b[0m\n  → baton resume\n", func(s *show.Sheet) error {
 			return printExplanation(s, operate.Explanation{NodeID: "db2", Reasons: []operate.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})

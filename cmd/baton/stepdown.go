@@ -30,7 +30,10 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				o := operate.Order{Kind: operate.KindStepDown, By: cmdline.UserName(), Reason: reason, To: to, Wait: wait.limit()}
 				if all {
-					handed, err := stepDownAll(cmd.Context(), r, o)
+					handed, err := operate.StepDownAll(cmd.Context(), r, o)
+					if errors.Is(err, operate.ErrNobodyLeads) {
+						err = cmdline.WithCode(cmdline.ExitNoLeader, err)
+					}
 					if handed == nil {
 						return err
 					}
@@ -64,6 +67,18 @@ func noneToStepDown(ctx context.Context, r operate.Operator) error {
 		s.Vacancy = ""
 	}
 	return cmdline.NoLeader(s.LockKey, s.Vacancy)
+}
+
+func printHandovers(w io.Writer, all []operate.LockHandover) error {
+	for _, h := range all {
+		if h.From == "" {
+			continue // the error says why
+		}
+		if err := show.Say(w, "%s: %s\n", h.Lock, h.Text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sentence prints what an order came to.

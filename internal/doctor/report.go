@@ -31,6 +31,27 @@ func (o Options) env(name string) string {
 	return value
 }
 
+// Report is findings, and how many are errors and warnings.
+type Report struct {
+	Errors   int       `json:"errors"`
+	Warnings int       `json:"warnings"`
+	Findings []Finding `json:"findings"`
+}
+
+// ReportOf counts findings.
+func ReportOf(all []Finding) Report {
+	r := Report{Findings: all}
+	for _, f := range all {
+		switch f.Severity {
+		case SeverityError:
+			r.Errors++
+		case SeverityWarning:
+			r.Warnings++
+		}
+	}
+	return r
+}
+
 // report collects findings of one subject at a time.
 type report struct {
 	subject  string

@@ -133,15 +133,11 @@ func (c *Client) Next(ctx context.Context, job string, from time.Time, n int) (C
 // Run is how a run stands. Without an ID it is the one that goes on, or else the last one.
 func (c *Client) Run(ctx context.Context, job, id string) (JobRun, error) {
 	if id == "" {
-		s, err := c.Snapshot(ctx)
+		j, err := JobOf(ctx, c, job)
 		if err != nil {
 			return JobRun{}, err
 		}
-		at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == job })
-		if at < 0 {
-			return JobRun{}, NoJob(job, names(s.Jobs))
-		}
-		if id, err = LastRun(s.Jobs[at]); err != nil {
+		if id, err = LastRun(j); err != nil {
 			return JobRun{}, err
 		}
 	}

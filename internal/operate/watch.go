@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,19 @@ func NoJob(name string, have []string) error {
 		return fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
 	}
 	return fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
+}
+
+// JobOf is how one job stands.
+func JobOf(ctx context.Context, o Operator, name string) (diagnose.Job, error) {
+	s, err := o.Snapshot(ctx)
+	if err != nil {
+		return diagnose.Job{}, err
+	}
+	at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == name })
+	if at < 0 {
+		return diagnose.Job{}, NoJob(name, names(s.Jobs))
+	}
+	return s.Jobs[at], nil
 }
 
 // someOf names as many as one likes to read.

@@ -160,7 +160,7 @@ func RunIDs(e Env, running bool) Completion {
 			return nil
 		}
 		fromRemote(ctx, cmd, e, func(ctx context.Context, r operate.Operator) {
-			if j, err := JobOf(ctx, r, args[0]); err == nil {
+			if j, err := operate.JobOf(ctx, r, args[0]); err == nil {
 				open := j.Open
 				if len(open) == 0 && j.Running != nil {
 					open = []diagnose.Run{*j.Running}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"baton/cmd/baton/internal/show"
-	"baton/internal/diagnose"
 	"baton/internal/operate"
 )
 
@@ -61,22 +60,6 @@ func Confirm(ctx context.Context, e Env, question string) error {
 		return nil
 	}
 	return WithCode(ExitFailure, errors.New("nothing was changed"))
-}
-
-// JobOf is how one job stands.
-func JobOf(ctx context.Context, r operate.Operator, name string) (diagnose.Job, error) {
-	s, err := r.Snapshot(ctx)
-	if err != nil {
-		return diagnose.Job{}, err
-	}
-	var have []string
-	for _, j := range s.Jobs {
-		if j.Name == name {
-			return j, nil
-		}
-		have = append(have, j.Name)
-	}
-	return diagnose.Job{}, operate.NoJob(name, have)
 }
 
 // JobError gives an error about jobs its exit code.

@@ -63,7 +63,7 @@ func newJobShowCommand(e cmdline.Env) *cobra.Command {
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
-				j, err := cmdline.JobOf(cmd.Context(), r, name)
+				j, err := operate.JobOf(cmd.Context(), r, name)
 				if err != nil {
 					return cmdline.JobError(err)
 				}

@@ -1,15 +1,10 @@
-package main
+package operate
 
 import (
 	"context"
-	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
-	"baton/internal/operate"
 )
 
 const (
@@ -19,26 +14,20 @@ const (
 	lettersEvery = 15 * time.Second
 )
 
-// letterCount counts the dead letters that wait now, for who asks how the jobs stand: the
+// LetterCount counts the dead letters that wait now, for a Snapshot: the
 // leader's count is up to half a minute old, and older while no node leads.
-type letterCount struct {
-	letters operate.Operator // nil: who asks may not read the databases
+type LetterCount struct {
+	letters Operator // nil: who asks may not read the databases
 	asked   time.Time
 	jobs    map[string]int64
 	all     bool // all databases answered
 }
 
-func newLetterCount(cmd *cobra.Command, e cmdline.Env) *letterCount {
-	e.Stderr = io.Discard // the state itself says whom it was asked of
-	letters, err := cmdline.AsksLetters(cmd, e)
-	if err != nil {
-		return &letterCount{}
-	}
-	return &letterCount{letters: letters}
-}
+// NewLetterCount counts by letters; nil: the leader's counts are all there is.
+func NewLetterCount(letters Operator) *LetterCount { return &LetterCount{letters: letters} }
 
-// add puts them into s, as far as they are known.
-func (l *letterCount) add(ctx context.Context, s *diagnose.Snapshot) {
+// Add puts them into s, as far as they are known.
+func (l *LetterCount) Add(ctx context.Context, s *diagnose.Snapshot) {
 	if l.letters == nil {
 		return
 	}
@@ -56,7 +45,8 @@ func (l *letterCount) add(ctx context.Context, s *diagnose.Snapshot) {
 	}
 }
 
-func (l *letterCount) close() {
+// Close ends the connections to the databases.
+func (l *LetterCount) Close() {
 	if l.letters != nil {
 		_ = l.letters.Close() // nothing was written
 	}

@@ -1,0 +1,49 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// LockHandover is what the step-down from one of several locks came to.
+type LockHandover struct {
+	Lock string `json:"lock"`
+	Outcome
+	Error string `json:"error,omitzero"`
+}
+
+// StepDownAll gives an order to step down for every lock of the configuration: one after the other, so that the
+// successors of one are known before the next. [ErrNobodyLeads] if no node leads under any of them.
+func StepDownAll(ctx context.Context, r Operator, o Order) ([]LockHandover, error) {
+	s, err := r.Election(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{s.LockKey}
+	for _, l := range s.Locks {
+		keys = append(keys, l.Key)
+	}
+	all := make([]LockHandover, len(keys))
+	var errs []error
+	vacant := 0
+	for i, key := range keys {
+		o.Lock = key
+		done, err := r.Do(ctx, o)
+		all[i] = LockHandover{Lock: key, Outcome: done}
+		if err == nil {
+			continue
+		}
+		all[i].Error = err.Error()
+		if errors.Is(err, ErrNobodyLeads) {
+			vacant++
+			err = errors.New(err.Error())
+		}
+		errs = append(errs, fmt.Errorf("lock %q: %w", key, err))
+	}
+	err = errors.Join(errs...)
+	if vacant == len(all) {
+		err = As(err, ErrNobodyLeads)
+	}
+	return all, err
+}
