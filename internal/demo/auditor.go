@@ -11,12 +11,12 @@ import (
 // findings are what an audit came to.
 type findings struct {
 	lost       int64 // increments that are missing; rows that are missing, stale or not deleted
-	duplicated int64 // increments too many; rows that nobody wrote
+	duplicated int64 // increments too many; rows that were not written
 	flushed    amount
 	examples   []string // of both, in words
 }
 
-// maxExamples is how many findings are told in words.
+// maxExamples is how many findings are written in words.
 const maxExamples = 10
 
 // audit compares the tables with what was written. It reads them with plain
@@ -117,7 +117,7 @@ func readUsers(ctx context.Context, db *sql.DB) (map[int64]user, error) {
 			return nil, err
 		}
 		if u.note = note.String; !note.Valid {
-			u.note = "NULL" // which nobody writes
+			u.note = "NULL" // which is never written
 		}
 		users[id] = u
 	}

@@ -14,7 +14,7 @@ type faults struct {
 	Frozen int `json:"frozen"`
 }
 
-// chaos kills or freezes whoever leads, again and again.
+// chaos kills or freezes the leader, again and again.
 type chaos struct {
 	every   time.Duration
 	rng     *rand.Rand
@@ -27,7 +27,7 @@ func newChaos(every time.Duration, seed uint64, f *fleet, w *watcher) *chaos {
 	return &chaos{every: every, rng: rand.New(rand.NewPCG(seed, 2)), fleet: f, watcher: w}
 }
 
-// run attacks until ctx ends, and returns when nobody is frozen any more.
+// run attacks until ctx ends, and returns when no node is frozen any more.
 func (c *chaos) run(ctx context.Context) faults {
 	if c.every <= 0 {
 		return c.done
@@ -73,7 +73,7 @@ func (c *chaos) run(ctx context.Context) faults {
 	}
 }
 
-// leader waits for somebody to lead. It returns nil when ctx has ended.
+// leader waits for a node to lead. It returns nil when ctx has ended.
 func (c *chaos) leader(ctx context.Context) *node {
 	for {
 		if n := c.fleet.find(c.watcher.leader()); n != nil && n.working() {

@@ -68,7 +68,7 @@ func (d *database) close(ctx context.Context) error {
 }
 
 func openSQLite(path string) (*database, error) {
-	// The nodes write beside us; a reader in WAL mode waits for nobody.
+	// The nodes write beside us; a reader in WAL mode does not wait.
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (d *database) views(ctx context.Context) (n int64, err error) {
 
 // own makes a place called name with create, or falls back on the one that the
 // DSN names if this user may not do that and nothing is there that the demo
-// could harm. borrowed tells which.
+// could harm. borrowed says which.
 func own(ctx context.Context, db *sql.DB, what, create, countTables string, denied func(error) bool) (borrowed bool, err error) {
 	_, err = db.ExecContext(ctx, create)
 	if err == nil || !denied(err) {

@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		report.Kept = dir.path
 	}()
 
-	// A name that nobody else has, also not another run with the same seed.
+	// A name that no other has, also not another run with the same seed.
 	name := fmt.Sprintf("baton_demo_%08x", rand.Uint32())
 	server, err := openServer(ctx, o.Redis, name)
 	if err != nil {
@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		keep = true
 		err = fmt.Errorf("%w\nlogs and configuration of the nodes: %s", err, dir.path)
 	case !report.Clean():
-		keep = true // for whoever looks for the reason
+		keep = true // the reason is in there
 	}
 	return report, err
 }
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 // errStopped: ctx has ended before there was anything to report.
 var errStopped = errors.New("stopped before any node led")
 
-// cleanUp calls undo, also after ctx has ended, and tells its error: that is no
+// cleanUp calls undo, also after ctx has ended, and returns its error: that is no
 // reason to hold the report back.
 func cleanUp(ctx context.Context, log io.Writer, undo func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)

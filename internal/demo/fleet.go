@@ -15,8 +15,8 @@ import (
 
 const (
 	nodeCount = 3
-	// lookEvery is how soon a node is noticed that somebody has frozen.
-	lookEvery = 50 * time.Millisecond
+	// pollEvery is how soon a node is noticed that a user has frozen.
+	pollEvery = 50 * time.Millisecond
 	// flushEvery is the schedule of the demo's jobs.
 	flushEvery = 500 * time.Millisecond
 )
@@ -28,11 +28,11 @@ type fleet struct {
 }
 
 // newFleet describes the nodes; run starts them.
-func newFleet(o Options, dir string, s *server, d *database, told nodeEvents) (*fleet, error) {
+func newFleet(o Options, dir string, s *server, d *database, events nodeEvents) (*fleet, error) {
 	f := &fleet{http: &http.Client{Timeout: 3 * time.Second}}
 	for i := range nodeCount {
 		n := &node{
-			id: fmt.Sprintf("node-%d", i+1), dir: dir, program: o.Program, environ: nodeEnviron(o.Environ), told: told, state: nodeDown,
+			id: fmt.Sprintf("node-%d", i+1), dir: dir, program: o.Program, environ: nodeEnviron(o.Environ), events: events, state: nodeDown,
 		}
 		n.config = nodeConfig(n.id, s, d)
 		if err := n.writeConfig(); err != nil {
@@ -81,7 +81,7 @@ func (f *fleet) run(ctx context.Context) {
 		wg.Go(func() { n.supervise(ctx, l) })
 	}
 	wg.Go(func() {
-		tick := time.NewTicker(lookEvery)
+		tick := time.NewTicker(pollEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -90,7 +90,7 @@ func (f *fleet) run(ctx context.Context) {
 			case <-tick.C:
 			}
 			for _, n := range f.nodes {
-				n.look()
+				n.poll()
 			}
 		}
 	})

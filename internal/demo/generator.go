@@ -39,7 +39,7 @@ type change struct {
 }
 
 // errInDoubt: the demo ended while Redis was away.
-var errInDoubt = errors.New("nobody knows whether Redis has the last writes, so nothing can be audited")
+var errInDoubt = errors.New("it is not known whether Redis has the last writes, so nothing can be audited")
 
 // generator writes to Redis as an application would. It knows at every moment
 // exactly what Redis has: a batch whose reply was lost is asked for again, under
@@ -145,7 +145,7 @@ func (g *generator) write(ctx context.Context, b batch) error {
 	}
 }
 
-// attempt writes the hashes and counts, and after that tells which rows changed,
+// attempt writes the hashes and counts, and after that marks the rows that changed,
 // in the order in which an application does it.
 func (g *generator) attempt(ctx context.Context, b batch) error {
 	if g.conn == nil {
@@ -161,7 +161,7 @@ func (g *generator) attempt(ctx context.Context, b batch) error {
 	if len(b.changes) == 0 {
 		return nil
 	}
-	// Twice does no harm here: the row is looked at once more.
+	// Twice does no harm here: the row is read once more.
 	ids := redis.Args{g.server.changedKey()}
 	for _, c := range b.changes {
 		ids = ids.Add(c.id)

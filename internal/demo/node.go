@@ -39,7 +39,7 @@ type node struct {
 	dir     string
 	program string
 	environ []string
-	told    nodeEvents
+	events  nodeEvents
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil while it is down
@@ -47,7 +47,7 @@ type node struct {
 	exits int // that no signal caused
 }
 
-// nodeEvents is told what happens to nodes.
+// nodeEvents takes what happens to nodes.
 type nodeEvents interface {
 	// down: a node has stopped working at that time, dead or frozen.
 	down(id string, at time.Time)
@@ -82,7 +82,7 @@ func freeAddress(wanted string) (string, error) {
 		}
 	}
 	// Below what Linux gives to clients (32768 and up): the node listens only in a moment, and
-	// again after each of its ends, and nobody shall have the port meanwhile.
+	// again after each of its ends, and no other program shall have the port meanwhile.
 	const low, high, tries = 15000, 32000, 100
 	var err error
 	for range tries {
@@ -99,7 +99,7 @@ func (n *node) supervise(ctx context.Context, l *launcher) {
 	for ctx.Err() == nil {
 		cmd, err := n.start(l)
 		if err != nil {
-			n.told.note("%s cannot be started: %v", n.id, err)
+			n.events.note("%s cannot be started: %v", n.id, err)
 		} else {
 			n.wait(ctx, cmd)
 		}
@@ -108,10 +108,10 @@ func (n *node) supervise(ctx context.Context, l *launcher) {
 }
 
 // stayDown returns when the node may start again: a leader that died after another one leads, so
-// that everybody sees whose turn it is. Where nobody is left to lead it starts all the same.
+// that all see whose turn it is. Where none is left to lead it starts all the same.
 func (n *node) stayDown(ctx context.Context) {
 	for began := time.Now(); pause(ctx, restartAfter); {
-		if n.told.succeeded(n.id) || time.Since(began) > 3*ttl {
+		if n.events.succeeded(n.id) || time.Since(began) > 3*ttl {
 			return
 		}
 	}
@@ -128,7 +128,7 @@ func (n *node) start(l *launcher) (*exec.Cmd, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cmd, n.state = cmd, nodeRunning
-	n.told.note("%s started, pid %d: %s", n.id, cmd.Process.Pid, n.url())
+	n.events.note("%s started, pid %d: %s", n.id, cmd.Process.Pid, n.url())
 	return cmd, nil
 }
 
@@ -147,11 +147,11 @@ func (n *node) wait(ctx context.Context, cmd *exec.Cmd) {
 	select {
 	case err := <-ended:
 		if err != nil {
-			n.told.note("%s ended with %v", n.id, err)
+			n.events.note("%s ended with %v", n.id, err)
 		}
 	case <-time.After(stopTimeout):
 		_ = cmd.Process.Kill()
-		n.told.note("%s did not end within %v of SIGTERM (%v): see %s", n.id, stopTimeout, <-ended, n.logFile())
+		n.events.note("%s did not end within %v of SIGTERM (%v): see %s", n.id, stopTimeout, <-ended, n.logFile())
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,8 +172,8 @@ func (n *node) ended(err error, at time.Time) {
 		n.exits++
 	}
 	n.mu.Unlock()
-	n.told.down(n.id, at)
-	n.told.note("%s (pid %d) is gone: %s", n.id, pid, how)
+	n.events.down(n.id, at)
+	n.events.note("%s (pid %d) is gone: %s", n.id, pid, how)
 }
 
 // signal sends a signal and returns the process that got it; 0 if there is none.
@@ -186,8 +186,8 @@ func (n *node) signal(sig syscall.Signal) int {
 	return n.cmd.Process.Pid
 }
 
-// look notices a node that was frozen, or woken up.
-func (n *node) look() {
+// poll notices a node that was frozen, or woken up.
+func (n *node) poll() {
 	n.mu.Lock()
 	if n.cmd == nil {
 		n.mu.Unlock()
@@ -203,11 +203,11 @@ func (n *node) look() {
 	switch {
 	case before == after:
 	case after == nodeFrozen:
-		n.told.down(n.id, time.Now())
-		n.told.note("%s (pid %d) is frozen", n.id, pid)
+		n.events.down(n.id, time.Now())
+		n.events.note("%s (pid %d) is frozen", n.id, pid)
 	default:
-		n.told.up(n.id)
-		n.told.note("%s (pid %d) goes on", n.id, pid)
+		n.events.up(n.id)
+		n.events.note("%s (pid %d) goes on", n.id, pid)
 	}
 }
 

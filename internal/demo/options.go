@@ -82,7 +82,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// databaseOf tells by the look of a DSN which driver it is for; "" for none.
+// databaseOf knows by the form of a DSN which driver it is for; "" for none.
 func databaseOf(dsn string) string {
 	scheme, _, _ := strings.Cut(dsn, "://")
 	switch {

@@ -29,7 +29,7 @@ type server struct {
 	stop   func()
 }
 
-// openServer starts the embedded server, or looks at the one that url names, and
+// openServer starts the embedded server, or examines the one that url names, and
 // claims the prefix there.
 func openServer(ctx context.Context, rawURL, prefix string) (*server, error) {
 	s := &server{prefix: prefix, stop: func() {}}
@@ -94,7 +94,7 @@ func (s *server) dial(ctx context.Context) (redis.Conn, error) {
 	return c, nil
 }
 
-// claim makes sure that nobody else uses the prefix.
+// claim makes sure that no other demo uses the prefix.
 func (s *server) claim(ctx context.Context) error {
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *server) claim(ctx context.Context) error {
 }
 
 // cleanUp removes every key of the run, in small steps: the Redis may be
-// somebody's who has much in it.
+// one with much in it.
 func (s *server) cleanUp(ctx context.Context) error {
 	c, err := s.dial(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ type Report struct {
 	// Lost is increments that are missing, and rows that are missing, stale, or
 	// there although they were deleted.
 	Lost int64 `json:"lost"`
-	// Duplicated is increments too many, and rows that nobody wrote.
+	// Duplicated is increments too many, and rows that were not written.
 	Duplicated int64     `json:"duplicated"`
 	Terms      int       `json:"terms"`
 	FailoverMS failovers `json:"failover_ms"`
@@ -68,10 +68,10 @@ func (r Report) Print(w io.Writer) error {
 	if f := r.FailoverMS; f.Count > 0 {
 		p("  failover    %8d ms p50, %d ms max, of %d", *f.P50, *f.Max, f.Count)
 		p("              from the leader's death or freeze to the next term in Redis,")
-		p("              looked at every %v; the lease is %v", watchEvery, ttl)
+		p("              polled every %v; the lease is %v", watchEvery, ttl)
 	}
 	if r.NodeExits > 0 {
-		p("  %d times a node ended by itself; its log tells why (--keep)", r.NodeExits)
+		p("  %d times a node ended by itself; its log says why (--keep)", r.NodeExits)
 	}
 	p("")
 	for _, finding := range r.Findings {

@@ -51,7 +51,7 @@ func (v *view) run(ctx context.Context) {
 func (v *view) progress() {
 	now, terms, _, trouble := v.watcher.state()
 	r := v.gauge.reading()
-	who := "nobody leads"
+	who := "no node leads"
 	if trouble != nil {
 		who = "redis does not answer"
 	} else if now.node != "" {
@@ -148,10 +148,10 @@ func (s *sheet) put(style, format string, args ...any) {
 	s.list = append(s.list, line{fmt.Sprintf(format, args...), style})
 }
 
-// leader tells who holds the lease, and whether it can use it.
-func (s *sheet) leader(now look, n *node) {
+// leader shows who holds the lease, and whether it can use it.
+func (s *sheet) leader(now moment, n *node) {
 	if now.node == "" {
-		s.put(red, "  Nobody leads; the last epoch was %d", now.epoch)
+		s.put(red, "  No node leads; the last epoch was %d", now.epoch)
 		return
 	}
 	style, verb := green, "leads"

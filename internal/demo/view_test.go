@@ -28,7 +28,7 @@ func scene(t *testing.T, width, height int) (*view, *strings.Builder) {
 		d.note("node-1: won, %s", strings.Repeat("with a very long reason ", 10))
 	}
 	w := newWatcher(nil, d)
-	w.saw(look{owner: "A", node: "node-1", epoch: 42, left: time.Second}, time.Now())
+	w.saw(moment{owner: "A", node: "node-1", epoch: 42, left: time.Second}, time.Now())
 	return &view{
 		options: Options{Program: "/usr/bin/baton", Screen: &Screen{Writer: &out, Size: func() (int, int) { return width, height }}},
 		server:  &server{what: "embedded, redis://127.0.0.1:40000/0"}, database: &database{what: "SQLite, /tmp/baton-demo-1234567890/demo.db"},
@@ -58,11 +58,11 @@ func TestScreenTellsWhoLeadsAndHowToKillIt(t *testing.T) {
 		}
 	}
 
-	v.watcher.saw(look{epoch: 42}, time.Now())
+	v.watcher.saw(moment{epoch: 42}, time.Now())
 	v.gauge.now.trouble = errors.New("closed for lunch")
 	out.Reset()
 	v.frame()
-	for _, want := range []string{"Nobody leads; the last epoch was 42", "The database does not answer: closed for lunch"} {
+	for _, want := range []string{"No node leads; the last epoch was 42", "The database does not answer: closed for lunch"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

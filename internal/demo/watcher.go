@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// watchEvery is how often the lock is looked at: failover times are exact to this.
+	// watchEvery is how often the lock is polled: failover times are exact to this.
 	watchEvery = 5 * time.Millisecond
 	// eventsEvery is how often the election's history is read.
 	eventsEvery = 200 * time.Millisecond
 )
 
-// look is the election at one moment, by the keys that it publishes.
-type look struct {
-	owner string // value of the lock: one for each term; "" while nobody leads
+// moment is the election at one moment, by the keys that it publishes.
+type moment struct {
+	owner string // value of the lock: one for each term; "" while no node leads
 	node  string // which leads
 	epoch int64
 	left  time.Duration // of the lease
 }
 
-// watcher looks at the election from outside: who leads, how many terms there
-// were, and how long nobody led.
+// watcher reads the election from outside: who leads, how many terms there
+// were, and how long no node led.
 type watcher struct {
 	server *server
 	diary  *diary
 
 	mu        sync.Mutex
-	now       look
+	now       moment
 	lastOwner string
 	trouble   error // Redis does not answer us
 	terms     int
@@ -115,7 +115,7 @@ func (w *watcher) lookOnce(ctx context.Context, conn redis.Conn) error {
 	if err != nil {
 		return err
 	}
-	now := look{owner: owner, left: time.Duration(left) * time.Millisecond}
+	now := moment{owner: owner, left: time.Duration(left) * time.Millisecond}
 	now.epoch, _ = strconv.ParseInt(term[1], 10, 64) // absent before the first term
 	if owner != "" {
 		now.node = term[0]
@@ -124,8 +124,8 @@ func (w *watcher) lookOnce(ctx context.Context, conn redis.Conn) error {
 	return nil
 }
 
-// saw takes in a look: a lock with another value is another term.
-func (w *watcher) saw(now look, at time.Time) {
+// saw takes in a moment: a lock with another value is another term.
+func (w *watcher) saw(now moment, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = now
@@ -140,7 +140,7 @@ func (w *watcher) saw(now look, at time.Time) {
 	}
 }
 
-// down is told of a node that died or froze. If it led, a failover begins.
+// down is called for a node that died or froze. If it led, a failover begins.
 func (w *watcher) down(id string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,7 @@ func (w *watcher) down(id string, at time.Time) {
 	}
 }
 
-// up is told of a frozen node that goes on. If it still holds the lock, there is
+// up is called for a frozen node that goes on. If it still holds the lock, there is
 // no failover.
 func (w *watcher) up(id string) {
 	w.mu.Lock()
@@ -169,13 +169,13 @@ func (w *watcher) succeeded(id string) bool {
 func (w *watcher) note(format string, args ...any) { w.diary.note(format, args...) }
 
 // state is a copy of what is known.
-func (w *watcher) state() (now look, terms int, failovers []time.Duration, trouble error) {
+func (w *watcher) state() (now moment, terms int, failovers []time.Duration, trouble error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now, w.terms, append([]time.Duration(nil), w.failovers...), w.trouble
 }
 
-// leader is the node that leads; "" when nobody does, or nobody knows.
+// leader is the node that leads; "" when none does, or it is not known.
 func (w *watcher) leader() string {
 	now, _, _, trouble := w.state()
 	if trouble != nil {

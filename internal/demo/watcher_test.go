@@ -39,9 +39,9 @@ func TestFailoverIsFromTheLeadersEndToTheNextTerm(t *testing.T) {
 				now = now.Add(time.Duration(s.after) * time.Millisecond)
 				switch s.what {
 				case "lock":
-					w.saw(look{owner: s.owner, node: s.node}, now)
+					w.saw(moment{owner: s.owner, node: s.node}, now)
 				case "free":
-					w.saw(look{}, now)
+					w.saw(moment{}, now)
 				case "down":
 					w.down(s.node, now)
 				case "up":

@@ -10,7 +10,7 @@ import (
 const dirPrefix = "baton-demo-"
 
 // workDir is the directory of one run: configuration, logs, the SQLite file. An
-// flock marks it as in use, so that what a killed run left behind can be told.
+// flock marks it as in use, so that what a killed run left behind is known.
 type workDir struct {
 	path string
 	lock *os.File

@@ -18,7 +18,7 @@ import (
 	"baton/internal/status/auth"
 )
 
-// CheckFiles looks at the files that a configuration names, as the user who asks. What the
+// CheckFiles checks the files that a configuration names, as the user who asks. What the
 // daemon could not use is wrong. Whether it may read what this user may not, only it can
 // tell: that is a doubt, unless this is its user, the one that owns its state directory.
 func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
@@ -35,7 +35,7 @@ func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 		case errors.Is(err, fs.ErrPermission) && self == daemonUser:
 			wrong = append(wrong, c.Problem(f.Key, fmt.Sprintf("the daemon's user, %s, may not read %s; let it, by the file's group, or hand the file over by LoadCredential=", userName(self), closed(f.Path))))
 		case errors.Is(err, fs.ErrPermission):
-			doubts = append(doubts, c.Problem(f.Key, fmt.Sprintf("user %s may not read %s, so nobody looked into it; the daemon's user must be able to: ask as that one, sudo -u %s baton config check",
+			doubts = append(doubts, c.Problem(f.Key, fmt.Sprintf("user %s may not read %s, so it was not read; the daemon's user must be able to: run it as that user: sudo -u %s baton config check",
 				userName(self), closed(f.Path), cmp.Or(userName(daemonUser), "baton"))))
 		default:
 			wrong = append(wrong, keyed(c, f.Key, err))
@@ -72,7 +72,7 @@ func notHandedOver(path string, o Options) bool {
 // when all of them are read together.
 func usable(f config.File) error {
 	if info, err := os.Stat(f.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // reading a pipe would take it from whoever it is for
+		return nil // reading a pipe would take it from its reader
 	}
 	switch f.Kind {
 	case config.FileToken:
@@ -88,7 +88,7 @@ func usable(f config.File) error {
 	}
 }
 
-// keyed is the problem that an error tells. Its key, with which errors begin, goes to the
+// keyed is the problem of an error. Its key, with which errors begin, goes to the
 // place.
 func keyed(c config.Config, key string, err error) config.Problem {
 	text := err.Error()
@@ -117,7 +117,7 @@ func closed(path string) string {
 	return fmt.Sprintf("%s (%s is %s)", path, at, whose)
 }
 
-// daemonUser is the id of the user that baton runs as on this host; "" if that cannot be told.
+// daemonUser is the id of the user that baton runs as on this host; "" if that is not known.
 func (o Options) daemonUser() string {
 	dir, _, _ := strings.Cut(o.env("STATE_DIRECTORY"), ":")
 	info, err := os.Stat(cmp.Or(dir, o.usualState()))

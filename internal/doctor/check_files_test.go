@@ -125,7 +125,7 @@ func TestAFileThatOnlyOthersMayReadIsADoubtAndForTheDaemonsUserAProblem(t *testi
 		wrongs int
 		want   string
 	}{
-		{"/nowhere", 0, "the daemon's user must be able to: ask as that one, sudo -u baton baton config check"},
+		{"/nowhere", 0, "the daemon's user must be able to: run it as that user: sudo -u baton baton config check"},
 		{dir, 2, "databases.main.dsn_file: the daemon's user, " + userName(fmt.Sprint(os.Geteuid())) + ", may not read " + path + " ("},
 	} {
 		withoutRights(t, func() {

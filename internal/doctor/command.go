@@ -9,7 +9,7 @@ import (
 	"baton/internal/program"
 )
 
-// examineHost looks at what commands and notifications need of this host.
+// examineHost checks what commands and notifications need of this host.
 func examineHost(c config.Config) []Finding {
 	var found []Finding
 	for _, j := range c.Jobs {
@@ -24,16 +24,16 @@ func examineHost(c config.Config) []Finding {
 		}
 	}
 	for _, n := range c.Notify {
-		found = append(found, tellable(fmt.Sprintf("notification %q", n.Name), n.Webhook, n.Command, c.Node.ID)...)
+		found = append(found, sendable(fmt.Sprintf("notification %q", n.Name), n.Webhook, n.Command, c.Node.ID)...)
 	}
 	for _, j := range c.Jobs {
-		found = append(found, tellable(jobSubject(j.Name)+"'s dead man's switch", j.DeadMansSwitch, nil, c.Node.ID)...)
+		found = append(found, sendable(jobSubject(j.Name)+"'s dead man's switch", j.DeadMansSwitch, nil, c.Node.ID)...)
 	}
 	return found
 }
 
-// tellable finds what would keep somebody from being told.
-func tellable(subject string, w *config.Webhook, argv config.Command, nodeID string) []Finding {
+// sendable finds what would keep a notification from being sent.
+func sendable(subject string, w *config.Webhook, argv config.Command, nodeID string) []Finding {
 	var err error
 	switch {
 	case w != nil:
@@ -49,5 +49,5 @@ func tellable(subject string, w *config.Webhook, argv config.Command, nodeID str
 		return nil
 	}
 	return []Finding{{Severity: SeverityError, Subject: subject, What: err.Error(),
-		Consequence: "nobody is told while this host leads", Remedy: "as said; ask as the user that baton runs as"}}
+		Consequence: "nothing is sent while this host leads", Remedy: "as said; run doctor as the user that baton runs as"}}
 }

@@ -18,7 +18,7 @@ const (
 	shortTTL = 3 * time.Second
 )
 
-// examineConfig looks for what is allowed, and seldom meant.
+// examineConfig finds what is allowed, and seldom meant.
 func examineConfig(c config.Config) []Finding {
 	r := &report{subject: subjectConfig}
 	e := c.Election
@@ -36,7 +36,7 @@ func examineConfig(c config.Config) []Finding {
 }
 
 // examineGrace finds commands that may take longer to end than a lost lease leaves them.
-// By default all do: many are told of once.
+// By default all do: many are one finding.
 func examineGrace(c config.Config, r *report) {
 	const consequence, remedy = "when the lease cannot be renewed the command gets less than that: whatever its grace, it is killed before the lease can end",
 		"raise election.ttl, or have the command end sooner"
@@ -70,14 +70,14 @@ func examineListener(h config.HTTP, r *report) {
 	}
 	if h.TLS == nil {
 		r.add(SeverityWarning, "http.listen is "+h.Listen+", beyond this host, without http.tls",
-			"whoever can reach it reads which jobs there are, when they run and what their errors are, and so does whoever listens on the way", "listen on 127.0.0.1 behind a proxy that asks who it is, or set http.tls; a firewall for /metrics")
+			"every client that can reach it reads which jobs there are, when they run and what their errors are, and so does a listener on the way", "listen on 127.0.0.1 behind a proxy that asks who it is, or set http.tls; a firewall for /metrics")
 		return
 	}
 	r.add(SeverityInfo, "http.listen is "+h.Listen+", beyond this host",
-		"whoever can reach it reads which jobs there are and when they run; orders, output and records take the token", "let a firewall pass those that need it")
+		"every client that can reach it reads which jobs there are and when they run; orders, output and records take the token", "let a firewall pass those that need it")
 }
 
-// examineTargets looks for jobs that write to the same table.
+// examineTargets finds jobs that write to the same table.
 func examineTargets(c config.Config) []Finding {
 	r := &report{}
 	writers := map[[2]string][]string{}
@@ -99,7 +99,7 @@ func examineTargets(c config.Config) []Finding {
 }
 
 const (
-	// enoughRuns is how many runs tell how long the next one takes.
+	// enoughRuns is how many runs show how long the next one takes.
 	enoughRuns, lastRuns = 3, 20
 )
 
@@ -134,7 +134,7 @@ func scheduleOf(j config.Job) (schedule.Schedule, error) {
 	return schedule.Parse(j.Schedule, zone)
 }
 
-// tooLong tells of a job whose runs take longer than it is between them.
+// tooLong finds a job whose runs take longer than it is between them.
 func (r *report) tooLong(j config.Job, slots schedule.Schedule, takes time.Duration) {
 	from := time.Now()
 	next := slots.Next(from)

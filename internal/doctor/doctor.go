@@ -1,4 +1,4 @@
-// Package doctor looks for what can lose data, or keeps a job from working: in the
+// Package doctor finds what can lose data, or keeps a job from working: in the
 // configuration, in Redis, in databases, among the nodes, in the unit and on the host.
 package doctor
 
@@ -48,9 +48,9 @@ const (
 	abandonAfter = 250 * time.Millisecond
 )
 
-// Examine looks for what can lose data, or keeps a job from working: in the configuration,
+// Examine finds what can lose data, or keeps a job from working: in the configuration,
 // in Redis, among the nodes, in every database and every job's table, and on this host. It
-// changes nothing. Everything is looked at at the same time, each for a quarter of a minute
+// changes nothing. All checks run at the same time, each for a quarter of a minute
 // at most. What it finds is in the order of the configuration.
 func Examine(ctx context.Context, c config.Config, o Options) []Finding {
 	seen := o.Seen
@@ -60,27 +60,27 @@ func Examine(ctx context.Context, c config.Config, o Options) []Finding {
 	all := examinations(c, o)
 	found := make([][]Finding, len(all))
 	var wg sync.WaitGroup
-	var telling sync.Mutex
-	tell := func(subject string, over bool) {
-		telling.Lock()
-		defer telling.Unlock()
+	var reporting sync.Mutex
+	report := func(subject string, over bool) {
+		reporting.Lock()
+		defer reporting.Unlock()
 		seen(subject, over)
 	}
 	for i, e := range all {
-		tell(e.subject, false)
+		report(e.subject, false)
 		wg.Go(func() {
 			found[i] = e.within(ctx, examineWithin)
-			tell(e.subject, true)
+			report(e.subject, true)
 		})
 	}
 	wg.Wait()
 	return byPlace(slices.Concat(found...), c)
 }
 
-// examination looks at one server, and at the jobs there.
+// examination checks one server, and the jobs there.
 type examination struct {
 	subject string
-	look    func(ctx context.Context) []Finding
+	check   func(ctx context.Context) []Finding
 }
 
 // within gives up after d, even if the examination does not.
@@ -88,7 +88,7 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	found := make(chan []Finding, 1)
-	go func() { found <- e.look(ctx) }() // abandoned if it hangs in the kernel: nobody can end that
+	go func() { found <- e.check(ctx) }() // abandoned if it hangs in the kernel: nothing can end that
 	select {
 	case f := <-found:
 		return f
@@ -99,8 +99,8 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 		return f
 	case <-time.After(abandonAfter):
 		return []Finding{{
-			Severity: SeverityError, Subject: e.subject, What: fmt.Sprintf("it hangs: it could not be looked at within %v", d),
-			Consequence: "what needs it hangs, too; nothing is lost, the changes wait", Remedy: "look at that server, its network and its disks",
+			Severity: SeverityError, Subject: e.subject, What: fmt.Sprintf("it hangs: it could not be checked within %v", d),
+			Consequence: "what needs it hangs, too; nothing is lost, the changes wait", Remedy: "check that server, its network and its disks",
 		}}
 	}
 }
@@ -133,7 +133,7 @@ func examinations(c config.Config, o Options) []examination {
 func databaseSubject(name string) string { return fmt.Sprintf("database %q", name) }
 func jobSubject(name string) string      { return fmt.Sprintf("job %q", name) }
 
-// examineRedis looks at where the data is, and, unless that is elsewhere, the lock.
+// examineRedis checks where the data is, and, unless that is elsewhere, the lock.
 func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Finding {
 	o := redisconn.PreflightOptions{Subject: "redis", LockKey: c.Election.LockKey}
 	if lockElsewhere {
@@ -163,7 +163,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	}
 	defer func() { _ = store.Close() }() // nothing was written
 	for _, j := range jobs {
-		if access, err := accessOf(j, store.IsCluster()); err == nil { // else its keys cannot be examined, which is told
+		if access, err := accessOf(j, store.IsCluster()); err == nil { // else its keys cannot be examined, which is a finding
 			o.Accesses = append(o.Accesses, access)
 		}
 	}
@@ -189,7 +189,7 @@ func accessOf(j config.Job, cluster bool) (redisconn.Access, error) {
 	return source.Access(wait, cluster), nil
 }
 
-// examineKeys counts what waits, which tells of keys that hold something else.
+// examineKeys counts what waits, which finds keys that hold something else.
 func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Finding {
 	pipeline, err := tasks.Flush(j, store)
 	if err == nil {
@@ -205,12 +205,12 @@ func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Fi
 		Consequence: "the job fails; nothing is lost, the changes wait", Remedy: "as said; other programs must not write to baton's keys"}}
 }
 
-// examineDatabase looks at a database, and at the tables of the jobs that write there.
+// examineDatabase checks a database, and the tables of the jobs that write there.
 func examineDatabase(ctx context.Context, c config.Config, name string) []Finding {
 	store, err := site.OpenDatabase(c, name)
 	if err != nil {
 		return []Finding{{Severity: SeverityError, Subject: databaseSubject(name), What: err.Error(), Consequence: "the node does not start",
-			Remedy: "correct databases." + name + " of the configuration; the file of the dsn must be readable by whoever asks"}}
+			Remedy: "correct databases." + name + " of the configuration; the file of the dsn must be readable by the user that runs doctor"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
 	found, usable := store.Preflight(ctx)
@@ -271,7 +271,7 @@ func misfits(subject string, err error) []Finding {
 	var found []Finding
 	for _, p := range problems {
 		found = append(found, Finding{Severity: SeverityError, Subject: subject, What: p.Error(),
-			Consequence: "the job fails until this is mended; nothing is lost, the changes wait in Redis until its memory is full", Remedy: "mend the table, or the job in the configuration, as said"})
+			Consequence: "the job fails until this is fixed; nothing is lost, the changes wait in Redis until its memory is full", Remedy: "fix the table, or the job in the configuration, as said"})
 	}
 	return found
 }

@@ -17,8 +17,8 @@ import (
 	"baton/internal/status/auth"
 )
 
-// examineFiles looks at who can read what is secret, and who can change what is run. Whether
-// a file holds what it has to is told where it is used.
+// examineFiles checks who can read what is secret, and who can change what is run. Whether
+// a file holds what it has to is checked where it is used.
 func examineFiles(c config.Config, o Options) []Finding {
 	r := &report{}
 	if o.ConfigFile != "" {
@@ -29,14 +29,14 @@ func examineFiles(c config.Config, o Options) []Finding {
 	}
 	r.encryption(c.HTTP)
 	if program, err := os.Executable(); err == nil {
-		r.changeable(program, "whoever is on this host can have baton's user run anything, with its passwords")
+		r.changeable(program, "every user of this host can have baton's user run anything, with its passwords")
 	}
 	r.ownDirectories(o)
 	r.adminSocket(c.HTTP.AdminSocket, o)
 	return r.findings
 }
 
-// encryption looks at what secures page and API.
+// encryption checks what secures page and API.
 func (r *report) encryption(h config.HTTP) {
 	r.subject = subjectConfig
 	var c *certificate.Certificate
@@ -48,7 +48,7 @@ func (r *report) encryption(h config.HTTP) {
 		c, err = certificate.Open(h)
 	}
 	if err != nil {
-		r.add(SeverityError, err.Error(), "the node does not start", "as said; ask as the user that baton runs as")
+		r.add(SeverityError, err.Error(), "the node does not start", "as said; run doctor as the user that baton runs as")
 		return
 	}
 	if c == nil {
@@ -78,7 +78,7 @@ func (r *report) changeable(path, consequence string) {
 }
 
 func (r *report) configFile(path string, c config.Config) {
-	r.changeable(path, "whoever is on this host can have baton run anything, with its passwords")
+	r.changeable(path, "every user of this host can have baton run anything, with its passwords")
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&othersRead == 0 {
 		return
@@ -94,19 +94,19 @@ func (r *report) configFile(path string, c config.Config) {
 		}
 	}
 	if slices.Sort(keys); len(keys) > 0 {
-		r.add(SeverityError, "every user of this host can read it, and it has secrets in it: "+strings.Join(keys, ", "), "they are known to whoever can log in here",
+		r.add(SeverityError, "every user of this host can read it, and it has secrets in it: "+strings.Join(keys, ", "), "every user of this host knows them",
 			"chmod 640, and chgrp to baton's group; better, put each into a file of its own (password_file, dsn_file, url_file, secrets), handed over by LoadCredential=")
 	}
 }
 
 func (r *report) secretFile(path string) {
-	r.changeable(path, "whoever is on this host can have baton use another secret, or another server")
+	r.changeable(path, "every user of this host can have baton use another secret, or another server")
 	if info, err := os.Stat(path); err == nil && info.Mode()&othersRead != 0 {
-		r.add(SeverityError, "every user of this host can read it, and it holds a secret", "the secret is known to whoever can log in here", "chmod o-r "+path+", and change the secret; better, hand it over by LoadCredential=")
+		r.add(SeverityError, "every user of this host can read it, and it holds a secret", "every user of this host knows the secret", "chmod o-r "+path+", and change the secret; better, hand it over by LoadCredential=")
 	}
 }
 
-// ownDirectories looks at where the node keeps what it remembers.
+// ownDirectories checks where the node keeps what it remembers.
 func (r *report) ownDirectories(o Options) {
 	for name, usual := range map[string]string{"STATE_DIRECTORY": o.usualState(), "RUNTIME_DIRECTORY": o.usualRuntime()} {
 		dir, _, _ := strings.Cut(o.env(name), ":")
@@ -118,14 +118,14 @@ func (r *report) ownDirectories(o Options) {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		r.changeable(dir, "whoever is on this host can have baton forget which epochs there were, or take orders in its place")
+		r.changeable(dir, "every user of this host can have baton forget which epochs there were, or take orders in its place")
 		if err := mayWrite(dir); given && err != nil {
 			r.add(SeverityError, fmt.Sprintf("this user cannot write there: %v", err), "what a crashed daemon held is not released at once, and the highest epoch is not remembered", "chown it to baton's user; StateDirectory= and RuntimeDirectory= of the unit do")
 		}
 	}
 }
 
-// adminSocket looks at who may give orders: whoever may write to it.
+// adminSocket checks who may give orders: all who may write to it.
 func (r *report) adminSocket(path string, o Options) {
 	switch path {
 	case config.Off:

@@ -16,7 +16,7 @@ const (
 	littleSpace, noSpace = 256 << 20, 8 << 20
 )
 
-// examineMachine looks at what the node needs of the kernel: a clock that is kept right,
+// examineMachine checks what the node needs of the kernel: a clock that is kept right,
 // files that it may open, and room on the disk.
 func examineMachine(c config.Config, o Options) []Finding {
 	r := &report{subject: subjectHost}

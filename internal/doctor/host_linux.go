@@ -4,7 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelClock asks whether anybody keeps the clock right. It changes nothing.
+// kernelClock asks whether the clock is kept right. It changes nothing.
 func kernelClock() clockState {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t)

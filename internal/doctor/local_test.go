@@ -291,7 +291,7 @@ func TestAHostWithoutTheUnitIsWorthKnowing(t *testing.T) {
 	wantFound(t, examineUnit(t.Context(), c, "baton.service"), SeverityInfo, "unit baton.service", "systemd has no such unit on this host (not-found)")
 	t.Setenv("PATH", t.TempDir())
 	all := examineUnit(t.Context(), c, "baton.service")
-	wantFound(t, all, SeverityInfo, "unit baton.service", "could not be looked at")
+	wantFound(t, all, SeverityInfo, "unit baton.service", "could not be checked")
 	wantRemedies(t, all)
 }
 

@@ -16,10 +16,10 @@ import (
 	"baton/internal/redislock"
 )
 
-// clockTolerance is how far a node's clock may be off before it is told.
+// clockTolerance is how far a node's clock may be off before it is a finding.
 const clockTolerance = time.Second
 
-// examineNodes looks at what the nodes tell of themselves, and at what their runs have taken.
+// examineNodes checks what the nodes register, and what their runs have taken.
 func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 	store, err := site.OpenRedis(c)
 	if err != nil {
@@ -43,7 +43,7 @@ func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 	return slices.Concat(judgeNodes(p, c), runs, examineStages(ctx, c, store, at.Ledger(store)))
 }
 
-// examineStages looks for what no job of the configuration flushes.
+// examineStages finds what no job of the configuration flushes.
 func examineStages(ctx context.Context, c config.Config, store *redisconn.Store, ledger *redisledger.Ledger) []Finding {
 	r := &report{subject: "redis"}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
@@ -61,7 +61,7 @@ func examineStages(ctx context.Context, c config.Config, store *redisconn.Store,
 			"they are in no table, and stay in Redis", StageRemedy(s.Key))
 	}
 	if err != nil && ctx.Err() == nil {
-		r.add(SeverityInfo, "what jobs that are gone have staged could not be looked at: "+err.Error(), "changes may be staged that no job flushes", "grant the user of baton their keys, or ask again")
+		r.add(SeverityInfo, "what jobs that are gone have staged could not be checked: "+err.Error(), "changes may be staged that no job flushes", "grant the user of baton their keys, or run doctor again")
 	}
 	return r.findings
 }

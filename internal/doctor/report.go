@@ -7,19 +7,19 @@ import (
 	"baton/internal/config"
 )
 
-// Options say what to look at beside the servers.
+// Options say what to check beside the servers.
 type Options struct {
 	// ConfigFile is what the configuration was read from; "" is nothing.
 	ConfigFile string
-	// Unit is what systemd runs baton as, here, for a look at it; [UnitOf] tells which the
+	// Unit is what systemd runs baton as, here, so that it is checked; [UnitOf] knows which the
 	// packages have. A daemon leaves it out: it need not be allowed to ask.
 	Unit string
-	// Self is set by a node that looks at itself: what it runs needs no comparison with a
+	// Self is set by a node that checks itself: what it runs needs no comparison with a
 	// configuration, of which it passes the part under one lock.
 	Self bool
 	// Getenv reads the environment; nil: there is none.
 	Getenv func(name string) (string, bool)
-	// Seen, if set, is told what is being looked at, and when that is over.
+	// Seen, if set, is called when a check begins, and when it is over.
 	Seen func(subject string, over bool)
 }
 

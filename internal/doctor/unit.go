@@ -45,17 +45,17 @@ type unit struct {
 	text  map[string][]string // of its files, as they are in force
 }
 
-// examineUnit looks at how systemd runs baton on this host.
+// examineUnit checks how systemd runs baton on this host.
 func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
 	r := &report{subject: unitSubject(name)}
 	shown, err := systemctl(ctx, "show", "--property="+unitProperties(), "--", name)
 	if err != nil {
-		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be looked at: %v", err), "what the unit lacks shows when a daemon crashes", "without systemd, see to it that a daemon that has ended is started again, and that baton release --crashed runs after it")
+		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be checked: %v", err), "what the unit lacks shows when a daemon crashes", "without systemd, see to it that a daemon that has ended is started again, and that baton release --crashed runs after it")
 		return r.findings
 	}
 	u := unit{name: strings.TrimSuffix(name, ".service"), shown: assignments(shown)}
 	if u.shown["LoadState"] != "loaded" {
-		r.add(SeverityInfo, "systemd has no such unit on this host ("+u.shown["LoadState"]+")", "nobody starts baton again after a crash", "install the package, or deploy/systemd/baton.service, baton@.service; a unit of another name: --unit NAME")
+		r.add(SeverityInfo, "systemd has no such unit on this host ("+u.shown["LoadState"]+")", "nothing starts baton again after a crash", "install the package, or deploy/systemd/baton.service, baton@.service; a unit of another name: --unit NAME")
 		return r.findings
 	}
 	text, err := systemctl(ctx, "cat", "--", name)
@@ -111,9 +111,9 @@ func directives(text string) map[string][]string {
 	return all
 }
 
-// ending looks at how the daemon is ended, and what happens then.
+// ending checks how the daemon is ended, and what happens then.
 func (r *report) ending(u unit, c config.Config) {
-	remedy := "take it from the unit of the package, and look for drop-ins: systemctl cat " + u.name
+	remedy := "take it from the unit of the package, and check for drop-ins: systemctl cat " + u.name
 	if mode := u.shown["KillMode"]; mode != "mixed" {
 		r.add(SeverityError, "KillMode is "+mode+", not mixed", map[bool]string{
 			true:  "commands get SIGTERM at the same time as the daemon, which then cannot end them in order; one that ignores it holds up the release of the lock",
@@ -124,10 +124,10 @@ func (r *report) ending(u unit, c config.Config) {
 		r.add(SeverityError, "SendSIGKILL is no", "a command that ignores SIGTERM outlives the daemon, and may run beside those of the next leader", remedy)
 	}
 	if !strings.Contains(u.shown["ExecStopPost"], "release --crashed") {
-		r.add(SeverityWarning, "ExecStopPost= does not run baton release --crashed", "after a crash nobody leads for the rest of the lease, and what the daemon had started may still run", remedy)
+		r.add(SeverityWarning, "ExecStopPost= does not run baton release --crashed", "after a crash no node leads for the rest of the lease, and what the daemon had started may still run", remedy)
 	}
 	if restart := u.shown["Restart"]; restart == "no" || restart == "on-success" {
-		r.add(SeverityWarning, "Restart is "+restart, "after a crash this host no longer stands by, and nobody notices until the others are gone, too", remedy)
+		r.add(SeverityWarning, "Restart is "+restart, "after a crash this host no longer stands by, unnoticed until the others are gone, too", remedy)
 	}
 	longest := time.Duration(0)
 	for _, j := range c.Jobs {
@@ -141,7 +141,7 @@ func (r *report) ending(u unit, c config.Config) {
 	}
 }
 
-// watched looks at whether systemd and the daemon talk to each other.
+// watched checks whether systemd and the daemon talk to each other.
 func (r *report) watched(u unit) {
 	if kind := u.shown["Type"]; kind != "notify" {
 		r.add(SeverityWarning, "Type is "+kind+", not notify", "a start counts as done before the daemon is ready, and an upgrade goes on to the next host too soon", "Type=notify and NotifyAccess=main")
@@ -153,7 +153,7 @@ func (r *report) watched(u unit) {
 		r.add(SeverityInfo, "ExecReload= is not set", "systemctl reload fails", "ExecReload=/usr/bin/baton reload")
 	}
 	if u.shown["RuntimeDirectory"] == "" {
-		r.add(SeverityWarning, "RuntimeDirectory= is not set", "there is no lease file: after a crash nobody leads for the rest of the lease. And no admin socket", "RuntimeDirectory="+directoryOf(u.name))
+		r.add(SeverityWarning, "RuntimeDirectory= is not set", "there is no lease file: after a crash no node leads for the rest of the lease. And no admin socket", "RuntimeDirectory="+directoryOf(u.name))
 	}
 	if u.shown["StateDirectory"] == "" {
 		r.add(SeverityInfo, "StateDirectory= is not set", "a Redis that has lost everything is taken for a new one on this host, unless a database knows better", "StateDirectory="+directoryOf(u.name))
@@ -183,11 +183,11 @@ func (u unit) stateDirectory() string {
 	return "/var/lib/" + directoryOf(u.name)
 }
 
-// rights looks at who the daemon is, what it may use, and what it is handed.
+// rights checks who the daemon is, what it may use, and what it is handed.
 func (r *report) rights(u unit, c config.Config) {
 	const little, few = 64 << 20, fewFiles
 	if user := u.shown["User"]; user == "" || user == "root" {
-		r.add(SeverityWarning, "it runs as root", "whoever gets the better of a job, or of the daemon, has the host", "User=baton, and for root's jobs a daemon of their own")
+		r.add(SeverityWarning, "it runs as root", "an attacker who takes over a job, or the daemon, has the host", "User=baton, and for root's jobs a daemon of their own")
 	}
 	if n, err := strconv.ParseInt(u.shown["LimitNOFILE"], 10, 64); err == nil && n < few {
 		r.add(SeverityWarning, fmt.Sprintf("LimitNOFILE is %d", n), "with many jobs, lanes and readers of the page connections are refused, and runs fail", "take it out: systemd's own limit does")
@@ -211,7 +211,7 @@ func (r *report) rights(u unit, c config.Config) {
 	}
 }
 
-// sandbox looks at whether what the configuration writes to is writable in there.
+// sandbox checks whether what the configuration writes to is writable in there.
 func (r *report) sandbox(u unit, c config.Config) {
 	open := strings.Fields(u.shown["ReadWritePaths"])
 	for i, path := range open {

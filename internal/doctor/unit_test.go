@@ -171,7 +171,7 @@ func TestWhatSystemctlPrintsIsRead(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	all := examineUnit(t.Context(), configOf("redis://127.0.0.1:1"), "baton.service")
-	if len(all) != 1 || !strings.HasSuffix(all[0].What, "could not be looked at: Failed to connect to bus: No such file") {
+	if len(all) != 1 || !strings.HasSuffix(all[0].What, "could not be checked: Failed to connect to bus: No such file") {
 		t.Errorf("%+v", all)
 	}
 }
