@@ -51,7 +51,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	}
 	for node, log := range map[string]*buffer{"db1": log1, "db2": log2} {
 		c.untilLog(log, "still at it", 1)
-		if n := strings.Count(log.String(), "standing by: nobody leads"); n > 2 {
+		if n := strings.Count(log.String(), "standing by: no node leads"); n > 2 {
 			t.Errorf("%s told %d times why nobody leads, want once for each reason:\n%s", node, n, log)
 		}
 	}
@@ -101,7 +101,7 @@ func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
 		t.Errorf("pause: %+v", got)
 	}
 	log, _ := c.daemon("--node-id", "db1", "--http", "off")
-	c.untilLog(log, "standing by: nobody leads", 1)
+	c.untilLog(log, "standing by: no node leads", 1)
 	if got := c.run("resume", "--no-wait"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "resumed; it was paused by ") {
 		t.Errorf("resume: %+v", got)
 	}

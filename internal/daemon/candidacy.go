@@ -41,7 +41,7 @@ type candidacy struct {
 	ledger     *redisledger.Ledger
 	registry   *staging.Stages // of the node's own lock: where it is noted who stages where
 	metrics    *metrics.Metrics
-	told       *metrics.Election
+	elected    *metrics.Election
 	notes      *alert.Notifications
 	runner     *job.Runner
 	clock      *work.Clock
@@ -78,8 +78,11 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	at := n.venue.At(lockKey)
 	c := &candidacy{
 		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.Config.Election, venue: at,
-		election: at.Election(), ledger: at.Ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
-		hints: make(chan elector.Hint, 16), data: n.store, ordered: make(chan elector.Hint, 1), presence: n.presence, left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first, subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
+		election: at.Election(), ledger: at.Ledger(n.store), notes: n.notifications,
+		metrics: n.metrics, elected: n.metrics.Election(lockKey),
+		hints: make(chan elector.Hint, 16), data: n.store, ordered: make(chan elector.Hint, 1), presence: n.presence,
+		left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first,
+		subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
 	}
 	c.registry = staging.NewStages(n.store, n.venue.At(n.inventory.Config.Election.LockKey).Ledger(n.store))
 	c.book, c.watch = work.NewSamples(lockKey, c.ledger), work.NewWatch()
@@ -94,11 +97,11 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	c.resign = abdication.New(w.Config, w.Probes, c.election, aside, c.log)
 	var err error
 	if c.lock, err = at.Lock(n.presence(w)); err != nil {
-		c.told.Forget()
+		c.elected.Forget()
 		return nil, err
 	}
 	o := &observer{
-		log: c.log, metrics: c.told, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
+		log: c.log, metrics: c.elected, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
 		storeSince: time.Now(), poll: c.timing.PollInterval, aside: aside, jobs: c.jobNames, steppedDown: n.steppedDown,
 		leaseFile: n.leaseFile(lockKey), epochs: epochs.Open(epochs.Path(n.options.Getenv), lockKey, &n.epochFile, c.log),
 		outage: n.outage,
@@ -107,7 +110,8 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	last := o.epochs.Last(ctx, w.Config, w.Databases)
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
-		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: !w.Config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
+		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: !w.Config.Node.IsCandidate(),
+		Hints: c.hints, Observe: o.observe,
 		Deferral: func() time.Duration { return n.balancer.Deferral(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
@@ -123,8 +127,8 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 // workLock is what the work of the candidacy's terms has in common.
 func (c *candidacy) workLock() work.Lock {
 	return work.Lock{
-		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Data: c.data, Metrics: c.metrics, Told: c.told,
-		Notes: c.notes, Letters: c.letters, Watch: c.watch, Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
+		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Data: c.data,
+		Metrics: c.metrics, Elected: c.elected, Notes: c.notes, Letters: c.letters, Watch: c.watch, Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
 		Config: func() config.Config {
 			w, _ := c.current()
 			return w.Config
@@ -165,9 +169,11 @@ func (c *candidacy) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { c.observer.keepFiles(background) })
 	wg.Go(func() { c.resign.ComeBack(background) })
-	wg.Go(func() { c.lookAround(background) })
+	wg.Go(func() { c.keepSurroundings(background) })
 	for _, s := range c.venue.Stores {
-		c.subscriber.add(s, redislock.Watched{LockKey: c.lockKey, Format: script.Format(c.timing.LockFormat), Hints: c.hints, Listening: &c.listening})
+		c.subscriber.add(s, redislock.Watched{
+			LockKey: c.lockKey, Format: script.Format(c.timing.LockFormat), Hints: c.hints, Listening: &c.listening,
+		})
 	}
 	c.subscriber.add(c.data, redislock.Watched{LockKey: c.lockKey, Hints: c.ordered})
 	err := c.elector.Run(ctx)
@@ -188,7 +194,7 @@ func (c *candidacy) part() {
 // dismiss gives back what the candidacy has. It does not run.
 func (c *candidacy) dismiss() {
 	c.lock.Close()
-	c.told.Forget()
+	c.elected.Forget()
 	c.observer.outage.Forget(c.lockKey)
 }
 
@@ -206,7 +212,7 @@ func (c *candidacy) update(ctx context.Context, w *inventory.Workload) {
 	}
 }
 
-// present has the lock tell the others of this node as it stands now.
+// present has the lock register this node as it stands now.
 func (c *candidacy) present() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +250,7 @@ func (c *candidacy) current() (*inventory.Workload, *reign) {
 	return c.work, c.reign
 }
 
-// settle tells the term that its runs cannot change anything any more, and returns for how
+// settle informs the term that its runs cannot change anything any more, and returns for how
 // long this node still leads: what else goes on beside them would be right on any node.
 func (c *candidacy) settle() time.Duration {
 	_, r := c.current()
@@ -269,5 +275,8 @@ func (c *candidacy) jobNames() []string {
 
 func (c *candidacy) view() direct.View {
 	w, _ := c.current()
-	return direct.View{LockKey: c.lockKey, Election: c.election, Ledger: c.ledger, Stages: c.registry, Tasks: work.Plain(w.Tasks), Poll: c.timing.PollInterval}
+	return direct.View{
+		LockKey: c.lockKey, Election: c.election, Ledger: c.ledger, Stages: c.registry,
+		Tasks: work.Plain(w.Tasks), Poll: c.timing.PollInterval,
+	}
 }

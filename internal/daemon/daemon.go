@@ -29,9 +29,9 @@ type Options struct {
 	Load func() (config.Config, error)
 	// Reload asks for that.
 	Reload <-chan os.Signal
-	// Reloaded, if set, is told of a configuration that is in force from now on.
+	// Reloaded, if set, is called with a configuration that is in force from now on.
 	Reloaded func(config.Config)
-	// Ready, if set, is told the address of the status page once everything runs.
+	// Ready, if set, is called with the address of the status page once everything runs.
 	Ready func(address string)
 }
 
@@ -65,7 +65,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	}
 
 	// Everything below runs until its own context ends. The elections go first:
-	// while they wind down, the page still tells.
+	// while they wind down, the page still answers.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	var wg sync.WaitGroup
@@ -83,7 +83,8 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		})
 	}
 
-	n.log.Info("started", zap.String("version", o.Version), zap.String("redis", n.venue.Host()), zap.Int("jobs", len(c.Jobs)), zap.String("http", address))
+	n.log.Info("started", zap.String("version", o.Version), zap.String("redis", n.venue.Host()),
+		zap.Int("jobs", len(c.Jobs)), zap.String("http", address))
 	n.notifier.ready()
 	if o.Ready != nil {
 		o.Ready(address)
@@ -116,21 +117,21 @@ func shrink(ctx context.Context, log *zap.Logger) {
 	}
 }
 
-// tellWithin is what the log gets to note why the process dies; it is below the
+// logWithin is what the log gets to note why the process dies; it is below the
 // margin between the hard stop and the end of the lease.
-const tellWithin = 50 * time.Millisecond
+const logWithin = 50 * time.Millisecond
 
-// die ends the process at once: it tells why, but waits for no log that hangs.
+// die ends the process at once: it logs why, but waits for no log that hangs.
 func die(log *zap.Logger, reason string, exit func(code int)) {
-	told := make(chan struct{})
+	logged := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(logged)
 		log.Error("ending the process: a leader that cannot stop must die", zap.String("reason", reason))
 		_ = log.Sync() // a terminal or pipe cannot be synced
 	}()
 	select {
-	case <-told:
-	case <-time.After(tellWithin):
+	case <-logged:
+	case <-time.After(logWithin):
 	}
 	exit(ExitCannotStop)
 }

@@ -33,7 +33,7 @@ func (n *node) newAnswers() *direct.Site {
 	return direct.Of(direct.Node{Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Reload: n.orderReload})
 }
 
-// access is what there is to look at, by the configuration that is in force.
+// access is what there is to read, by the configuration that is in force.
 func (n *node) access() direct.Access {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -33,7 +33,7 @@ import (
 	"baton/internal/status/metrics"
 )
 
-// node is a running daemon: what its candidacies have in common, and what it can tell of
+// node is a running daemon: what its candidacies have in common, and what it knows of
 // itself.
 type node struct {
 	options  Options
@@ -61,8 +61,8 @@ type node struct {
 	answers *direct.Site // to page and API
 	counted *work.LettersBook
 
-	epochFile epochs.File
-	telling   sync.Mutex // held while systemd is told
+	epochFile  epochs.File
+	announcing sync.Mutex // held while systemd is notified
 
 	reloadRequests chan reloadRequest
 
@@ -70,7 +70,7 @@ type node struct {
 	inventory   inventory.Inventory        // in force
 	edition     int                        // counts the inventories
 	candidacies []*candidacy               // the node's own first
-	roles       map[string]string          // what systemd is told, by lock key
+	roles       map[string]string          // what systemd shows, by lock key
 	parting     map[string]<-chan struct{} // candidacies that are being left
 	running     sync.WaitGroup             // candidacies
 	retiring    sync.WaitGroup             // what a reload has replaced
@@ -80,14 +80,15 @@ type node struct {
 func newNode(c config.Config, o Options) *node {
 	log := o.Logger.With(zap.String("node_id", c.Node.ID))
 	n := &node{
-		options: o, log: log, id: c.Node.ID, inventory: inventory.Inventory{Config: c, Hash: config.Hash(c)}, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
+		options: o, log: log, id: c.Node.ID, inventory: inventory.Inventory{Config: c, Hash: config.Hash(c)},
+		notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
 		reloadRequests: make(chan reloadRequest),
 		metrics:        metrics.New(o.Version, jobNames(c)),
 	}
 	n.answers = n.newAnswers()
 	n.counted = work.NewLettersBook(n.answers.Waiting)
 	n.metrics.AddFlushes(flushNames(c)...)
-	work.TellLateAfter(n.metrics, c)
+	work.ShowLateAfter(n.metrics, c)
 	n.subscriber = newSubscriber()
 	n.identity = identity.New(n.id, log)
 	n.clock = work.NewClock(log.Named("clock"))
@@ -162,7 +163,7 @@ func (n *node) join(ctx context.Context) (err error) {
 	return err
 }
 
-// presence is what the node tells the others of itself while it does that.
+// presence is what the others learn of the node.
 func (n *node) presence(w *inventory.Workload) redislock.Presence {
 	own := w.Config.Node
 	p := redislock.Presence{
@@ -226,11 +227,11 @@ func (n *node) leaseFile(lockKey string) string {
 	return path
 }
 
-// announce tells systemd what the node does in the election of a lock. One after the
-// other: the last that is told is what is shown.
+// announce notifies systemd of what the node does in the election of a lock. One after the
+// other: the last one is what is shown.
 func (n *node) announce(lockKey, role string) {
-	n.telling.Lock()
-	defer n.telling.Unlock()
+	n.announcing.Lock()
+	defer n.announcing.Unlock()
 	n.mu.Lock()
 	n.roles[lockKey] = role
 	own := n.inventory.Config.Election.LockKey
@@ -244,7 +245,7 @@ func (n *node) announce(lockKey, role string) {
 	n.notifier.send("STATUS=" + strings.Join(texts, "; "))
 }
 
-// keepIdentity keeps the list of nodes read, and tells the others what is new of this one, until ctx ends.
+// keepIdentity keeps the list of nodes read, and sends the others what is new of this one, until ctx ends.
 func (n *node) keepIdentity(ctx context.Context) {
 	n.identity.Keep(ctx, func(ctx context.Context) {
 		_, _ = n.all()[0].election.Picture(ctx, 0) // the identity sees it, or there will be another
@@ -297,12 +298,14 @@ func (c *candidacy) waiting() (elector.Code, string) {
 	return "", ""
 }
 
-// snapshot gathers the page's content. With an error it still tells what the node
+// snapshot gathers the page's content. With an error it still has what the node
 // knows by itself.
 func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	all := n.all()
 	c := all[0]
-	own := diagnose.Snapshot{NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: diagnose.RoleStandby}
+	own := diagnose.Snapshot{
+		NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: diagnose.RoleStandby,
+	}
 	own.Redis = diagnose.Redis{Host: n.venue.Host(), OK: true, Since: c.observer.since()}
 	if trouble := c.elector.StoreTrouble(); trouble != nil {
 		own.Role = diagnose.RoleConnecting

@@ -10,7 +10,7 @@ import (
 	"baton/internal/status"
 )
 
-// notifier talks to systemd. Without systemd it talks to nobody.
+// notifier talks to systemd. Without systemd it does nothing.
 type notifier struct {
 	log *zap.Logger
 }
@@ -19,7 +19,7 @@ func newNotifier(log *zap.Logger) notifier { return notifier{log: log} }
 
 func (n notifier) send(state string) {
 	if _, err := sd.SdNotify(false, state); err != nil {
-		n.log.Debug("systemd was not told", zap.String("state", state), zap.Error(err))
+		n.log.Debug("systemd was not notified", zap.String("state", state), zap.Error(err))
 	}
 }
 

@@ -20,14 +20,14 @@ import (
 	"baton/internal/text"
 )
 
-// observer turns what the elector tells into log lines, metrics, systemd's status
+// observer turns the elector's events into log lines, metrics, systemd's status
 // and the lease file.
 type observer struct {
 	log     *zap.Logger
 	metrics *metrics.Election
 	notify  func(state string)
 	jobs    func() []string // under the lock; nil: none
-	// steppedDown is told why a term has ended by order; nil: nobody is.
+	// steppedDown is called with the reason when a term has ended by order; it may be nil.
 	steppedDown func(why elector.Code)
 	lockKey     string
 	leaseFile   string        // "" without a runtime directory
@@ -42,7 +42,7 @@ type observer struct {
 
 	mu         sync.Mutex
 	epoch      int64     // of the running or last term
-	role       string    // what systemd is told that this node does
+	role       string    // what this node does, for systemd
 	leads      bool      // that it leads, under epoch
 	storeAway  bool      // Redis does not answer
 	storeSince time.Time // since when it does, or does not
@@ -57,10 +57,10 @@ func (o *observer) observe(ev elector.Event) {
 	case elector.EventStandby:
 		o.standsBy(log, ev.Holder)
 	case elector.EventWaiting:
-		log.Info("standing by: nobody leads", zap.String("reason", ev.Reason))
-		o.does("standby, nobody leads: " + ev.Reason)
+		log.Info("standing by: no node leads", zap.String("reason", ev.Reason))
+		o.does("standby, no node leads: " + ev.Reason)
 	case elector.EventStopping:
-		log.Info("stopping to lead: jobs are told to end", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
+		log.Info("stopping to lead: ending the jobs", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
 		o.does("stopping: " + ev.Reason)
 	case elector.EventStoreLost:
 		o.outage.Lost(o.lockKey, ev.Err)
@@ -167,7 +167,9 @@ func (o *observer) updateLease() {
 }
 
 func (o *observer) ended(log *zap.Logger, ev elector.Event) {
-	fields := []zap.Field{zap.String("event", string(ev.Kind)), zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason), zap.Error(ev.Err)}
+	fields := []zap.Field{
+		zap.String("event", string(ev.Kind)), zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason), zap.Error(ev.Err),
+	}
 	if ev.Kind == elector.EventLost || ev.Kind == elector.EventExpired {
 		log.Warn("no longer leading", fields...)
 	} else {
@@ -199,17 +201,17 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	}
 }
 
-// does tells systemd what this node does now, which is not to lead.
+// does shows systemd what this node does now, which is not to lead.
 func (o *observer) does(role string) { o.becomes(role, false) }
 
-// doesLead tells systemd that this node leads.
+// doesLead shows systemd that this node leads.
 func (o *observer) doesLead(epoch int64) { o.becomes(fmt.Sprint("leading epoch ", epoch), true) }
 
 func (o *observer) becomes(role string, leads bool) {
 	o.mu.Lock()
 	o.role, o.leads = role, leads
 	o.mu.Unlock()
-	o.tell()
+	o.show()
 }
 
 func (o *observer) storeChanged(away bool) {
@@ -217,10 +219,10 @@ func (o *observer) storeChanged(away bool) {
 	o.storeAway, o.storeSince = away, time.Now()
 	o.mu.Unlock()
 	o.metrics.Redis(!away)
-	o.tell()
+	o.show()
 }
 
-func (o *observer) tell() {
+func (o *observer) show() {
 	o.mu.Lock()
 	words := o.role
 	if o.storeAway {

@@ -36,7 +36,7 @@ func TestAProcessThatMustDieDoesNotWaitForItsLog(t *testing.T) {
 		code := make(chan int, 1)
 		began := time.Now()
 		go die(log, "its work goes on", func(c int) { code <- c })
-		if c, took := <-code, time.Since(began); c != ExitCannotStop || took > tellWithin {
+		if c, took := <-code, time.Since(began); c != ExitCannotStop || took > logWithin {
 			t.Errorf("exit code %d after %v", c, took)
 		}
 	})
@@ -86,7 +86,7 @@ func TestSystemdIsToldWhatTheNodeDoesAndWhatItWaitsFor(t *testing.T) {
 		{elector.Event{Kind: elector.EventStopping, Reason: "no renewal"}, "stopping: no renewal; waiting for redis"},
 		{elector.Event{Kind: elector.EventExpired, Epoch: 7}, "standby; waiting for redis"},
 		{elector.Event{Kind: elector.EventStoreBack}, "standby"},
-		{elector.Event{Kind: elector.EventWaiting, Reason: "paused by alice: upgrade"}, "standby, nobody leads: paused by alice: upgrade"},
+		{elector.Event{Kind: elector.EventWaiting, Reason: "paused by alice: upgrade"}, "standby, no node leads: paused by alice: upgrade"},
 	}
 	for _, s := range steps {
 		o.observe(s.event)

@@ -75,11 +75,11 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 
 // termOf is a term as jobs know it.
 func (c *candidacy) termOf(t *elector.Term) job.Term {
-	told := job.Term{NodeID: t.NodeID(), Owner: t.Owner(), Epoch: t.Epoch()}
+	of := job.Term{NodeID: t.NodeID(), Owner: t.Owner(), Epoch: t.Epoch()}
 	if free := t.FreeFor(); free > 0 {
-		told.FreeSince = c.clock.Now().Add(-free)
+		of.FreeSince = c.clock.Now().Add(-free)
 	}
-	return told
+	return of
 }
 
 // endCommands waits, where the lead is given up by order, for the commands to end: each has
@@ -148,7 +148,7 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 }
 
 // forgetGone takes nodes off the list that have been gone for a day: hosts come
-// and go, and nobody else clears up. What fails is done in the next term.
+// and go, and only the leader removes them. What fails is done in the next term.
 func forgetGone(ctx context.Context, election site.Election) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

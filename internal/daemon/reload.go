@@ -14,7 +14,7 @@ import (
 	"baton/internal/doctor"
 )
 
-// reloadRequest is that somebody wants the configuration read again.
+// reloadRequest is a request to read the configuration again.
 type reloadRequest struct {
 	by     string
 	answer chan<- error // has room for the one answer
@@ -82,7 +82,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	}
 	n.metrics.AddJobs(jobNames(c)...)
 	n.metrics.AddFlushes(flushNames(c)...)
-	work.TellLateAfter(n.metrics, c)
+	work.ShowLateAfter(n.metrics, c)
 	n.wardens.Keep(commandsToCome(c))
 	n.mu.Lock()
 	n.inventory = after
@@ -90,7 +90,9 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	n.mu.Unlock()
 	n.notifications.Reload(c)
 	n.rearrange(ctx, joined, cancel)
-	n.metrics.ForgetJobs(slices.DeleteFunc(jobNames(before.Config), func(name string) bool { return slices.Contains(jobNames(c), name) })...)
+	kept := jobNames(c)
+	gone := slices.DeleteFunc(jobNames(before.Config), func(name string) bool { return slices.Contains(kept, name) })
+	n.metrics.ForgetJobs(gone...)
 	if n.options.Reloaded != nil {
 		n.options.Reloaded(c)
 	}
@@ -193,7 +195,7 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	}
 	c.update(ctx, n.inventory.Workload(c.lockKey))
 	n.running.Go(func() {
-		for work.Rest(ctx, idleLook) == nil {
+		for work.Rest(ctx, idleCheck) == nil {
 			switch gone, wanted := n.parts(c); {
 			case gone:
 				c.part()
@@ -206,11 +208,11 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	})
 }
 
-// idleLook is how often runs are looked at that something waits for.
-const idleLook = 100 * time.Millisecond
+// idleCheck is how often runs are checked that something waits for.
+const idleCheck = 100 * time.Millisecond
 
 // parts takes a withdrawn candidacy off the node's, if none of its runs goes on. It may
-// be wanted again instead, or somebody else has been faster: whoever wants it back and
+// be wanted again instead, or another reload has been faster: one that wants it back and
 // withdraws it again sets another one to wait.
 func (n *node) parts(c *candidacy) (gone, wanted bool) {
 	idle := len(c.runner.Running()) == 0

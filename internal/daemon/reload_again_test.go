@@ -23,7 +23,7 @@ func TestALockThatComesAndGoesFasterThanItIsLeftIsLeftOnce(t *testing.T) {
 		r.reload()
 	}
 	await(t, "the lock to be left", func() bool { return len(r.snapshot().Locks) == 0 })
-	time.Sleep(2 * idleLook) // whoever else has waited for that has done so
+	time.Sleep(2 * idleCheck) // whoever else has waited for that has done so
 	there.Schedule = "@every 1s"
 	r.reload(there)
 	r.awaitMark("a begins", 1)

@@ -206,7 +206,7 @@ func TestShutdownGivesBackWhatWasTaken(t *testing.T) {
 	for _, line := range r.logs.All() {
 		told = append(told, line.Message)
 	}
-	want := []string{"started", "leading", "stopping to lead: jobs are told to end", "no longer leading", "stopped"}
+	want := []string{"started", "leading", "stopping to lead: ending the jobs", "no longer leading", "stopped"}
 	if !slices.Equal(told, want) {
 		t.Errorf("the log says %q, want %q", told, want)
 	}

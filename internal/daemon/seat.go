@@ -61,7 +61,8 @@ func electionIn(p redislock.Picture) balance.Election {
 	}
 	for _, n := range p.Candidates() {
 		e.Nodes = append(e.Nodes, balance.Node{
-			ID: n.ID, Priority: n.Priority, Config: n.ConfigHash, Seen: n.Seen(), Aside: direct.AsideOf(p, n.ID) != "", Reluctant: n.Reluctant,
+			ID: n.ID, Priority: n.Priority, Config: n.ConfigHash, Seen: n.Seen(),
+			Aside: direct.AsideOf(p, n.ID) != "", Reluctant: n.Reluctant,
 		})
 	}
 	return e
@@ -92,7 +93,7 @@ func (n *node) seats() []balance.Seat {
 }
 
 // reluctance is for how long a node that has stepped down by order is given no lock to
-// spread the work: whoever ordered it has something in mind with that host.
+// spread the work: its operator has plans for that host.
 const reluctance = 10 * time.Minute
 
 // steppedDown notes that a term has ended by order.
@@ -106,7 +107,7 @@ func (n *node) steppedDown(why elector.Code) {
 	}
 	n.willing = time.AfterFunc(reluctance, func() { n.beReluctant(false) })
 	n.mu.Unlock()
-	n.beReluctant(true) // before this node tells anything else of itself
+	n.beReluctant(true) // before this node registers anything else
 }
 
 func (n *node) beReluctant(yes bool) {

@@ -36,8 +36,8 @@ func (l *subscriber) add(s *redisconn.Store, w redislock.Watched) {
 	}
 }
 
-// remove has nothing heard of an election from the next change on. Until then a hint finds
-// nobody, and the others are not interrupted.
+// remove has nothing heard of an election from the next change on. Until then its hints are
+// dropped, and the others are not interrupted.
 func (l *subscriber) remove(lockKey string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

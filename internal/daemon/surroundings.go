@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// lookEvery is how often a node looks at an election for its metrics, under any leader:
+	// readEvery is how often a node reads an election for its metrics, under any leader:
 	// nodes that are gone show within a minute or so, which is what it takes to be called gone.
-	lookEvery = 30 * time.Second
-	// scrapedWithin is since when somebody must have asked for them: a standby whose
-	// metrics nobody reads does not look.
+	readEvery = 30 * time.Second
+	// scrapedWithin is since when they must have been scraped: a standby whose
+	// metrics are not scraped reads nothing.
 	scrapedWithin = 3 * time.Minute
 )
 
-// lookAround keeps the metrics of what is around the node until ctx ends, and of the jobs
-// while another node leads, or none. What cannot be read stays as it was: redis_up tells that.
-func (c *candidacy) lookAround(ctx context.Context) {
-	known := c.lookOnce(ctx) // the first scrape gets no zeros
+// keepSurroundings keeps the metrics of what is around the node until ctx ends, and of the jobs
+// while another node leads, or none. What cannot be read stays as it was: redis_up shows that.
+func (c *candidacy) keepSurroundings(ctx context.Context) {
+	known := c.readOnce(ctx) // the first scrape gets no zeros
 	last := time.Now()
 	// Not all nodes, and not all locks of one, at the same moment.
 	for work.Rest(ctx, c.timing.HeartbeatInterval/2+rand.N(c.timing.HeartbeatInterval)) == nil {
-		if known && (time.Since(last) < lookEvery || time.Since(c.metrics.Scraped()) > scrapedWithin) {
+		if known && (time.Since(last) < readEvery || time.Since(c.metrics.Scraped()) > scrapedWithin) {
 			continue
 		}
-		last, known = time.Now(), c.lookOnce(ctx) || known
+		last, known = time.Now(), c.readOnce(ctx) || known
 	}
 }
 
-// lookOnce reports whether it has seen everything.
-func (c *candidacy) lookOnce(ctx context.Context) bool {
+// readOnce reports whether it has seen everything.
+func (c *candidacy) readOnce(ctx context.Context) bool {
 	attempt, cancel := context.WithTimeout(ctx, c.timing.AttemptTimeout)
 	defer cancel()
 	asked := time.Now()
@@ -43,12 +43,12 @@ func (c *candidacy) lookOnce(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	c.told.Sees(surroundings(p, c.timing.PollInterval, asked, time.Now()))
+	c.elected.Sees(surroundings(p, c.timing.PollInterval, asked, time.Now()))
 	if c.elector.Leading() != nil {
 		return true
 	}
 	w, _ := c.current()
-	return c.watch.LookAt(ctx, c.ledger, w.Tasks, c.metrics, p.Owner)
+	return c.watch.ReadOthers(ctx, c.ledger, w.Tasks, c.metrics, p.Owner)
 }
 
 // surroundings are what a picture shows that was asked for and came at those times: it is

@@ -94,7 +94,7 @@ func (a *Abdicator) used() map[string]pinger {
 }
 
 // OpenProbes opens the databases that jobs write to a second time, so that jobs
-// which use all connections do not look like a database that is away. A file has no
+// which use all connections are not taken for a database that is away. A file has no
 // connection to lose. It connects to nothing yet.
 func OpenProbes(c config.Config) (site.Databases, error) {
 	used := map[string]config.Database{}
@@ -125,7 +125,7 @@ func (a *Abdicator) Watch(ctx context.Context) *elector.Abdication {
 	for name := range databases {
 		reached[name] = time.Now()
 	}
-	told := false
+	warned := false
 	ticker := time.NewTicker(a.pace())
 	defer ticker.Stop()
 	for {
@@ -140,12 +140,13 @@ func (a *Abdicator) Watch(ctx context.Context) *elector.Abdication {
 		case ctx.Err() != nil:
 			return nil
 		case name == "":
-			told = false
+			warned = false
 		case a.alone(ctx):
-			if !told {
-				a.log.Warn("a database is away, and no other node is there to try: going on", zap.String("database", name), zap.Duration("for", silent.Round(100*time.Millisecond)))
+			if !warned {
+				a.log.Warn("a database is away, and no other node is there to try: going on",
+					zap.String("database", name), zap.Duration("for", silent.Round(100*time.Millisecond)))
 			}
-			told = true
+			warned = true
 		default:
 			return a.abdicate(ctx, fmt.Sprintf("database %q has not answered here for %v, while redis does", name, text.Duration(silent)))
 		}
@@ -211,14 +212,14 @@ func (a *Abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 	a.aside.Stand(a.cool, reason)
 	c := coolDown{lasts: a.cool, reason: reason, over: make(chan struct{})}
 	select {
-	case <-a.cooling: // nobody looks after the one before, whose term is over
+	case <-a.cooling: // the one before is not waited for: its term is over
 	default:
 	}
 	a.cooling <- c
 	return &elector.Abdication{Reason: reason, CoolDown: untilCalled, Over: c.over}
 }
 
-// note tells the others how long this node stands aside.
+// note informs the others how long this node stands aside.
 func (a *Abdicator) note(ctx context.Context, d time.Duration, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -227,7 +228,7 @@ func (a *Abdicator) note(ctx context.Context, d time.Duration, reason string) {
 	}
 }
 
-// ComeBack looks after cool-downs until ctx ends.
+// ComeBack ends cool-downs until ctx ends.
 func (a *Abdicator) ComeBack(ctx context.Context) {
 	for {
 		select {
@@ -245,7 +246,7 @@ func (a *Abdicator) ComeBack(ctx context.Context) {
 }
 
 // sitOut waits until this node may lead again, and says why; "" if ctx ends first. That is
-// when the cool-down is over and the databases answer here; or at once if nobody else
+// when the cool-down is over and the databases answer here; or at once if no other node
 // leads: the other nodes may have died meanwhile, and a leader without its database is
 // better than none.
 func (a *Abdicator) sitOut(ctx context.Context, c coolDown) string {
@@ -268,7 +269,7 @@ func (a *Abdicator) sitOut(ctx context.Context, c coolDown) string {
 		case <-ctx.Done():
 			return ""
 		case <-vacant:
-			return "nobody else leads"
+			return "no other node leads"
 		case <-ticker.C:
 		}
 		if time.Since(began) >= c.lasts && a.reachesAll(ctx) {
@@ -290,22 +291,22 @@ func (a *Abdicator) reachesAll(ctx context.Context) bool {
 	return len(reached) == len(databases)
 }
 
-// vacant waits until no node leads at two looks in a row, although somebody may: at one
+// vacant waits until no node leads at two readings in a row, although one may: at one
 // alone the lock may be on its way from one to the other. False if ctx ends first.
 func (a *Abdicator) vacant(ctx context.Context) bool {
 	ticker := time.NewTicker(a.poll)
 	defer ticker.Stop()
-	for looks := 0; looks < 2; {
+	for vacancies := 0; vacancies < 2; {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-ticker.C:
 		}
-		look, cancel := context.WithTimeout(ctx, time.Second)
-		p, err := a.election.Picture(look, 0)
+		attempt, cancel := context.WithTimeout(ctx, time.Second)
+		p, err := a.election.Picture(attempt, 0)
 		cancel()
-		if looks++; err != nil || p.Owner != "" || p.Paused != nil || p.Quarantine > 0 {
-			looks = 0
+		if vacancies++; err != nil || p.Owner != "" || p.Paused != nil || p.Quarantine > 0 {
+			vacancies = 0
 		}
 	}
 	return true

@@ -64,7 +64,7 @@ func (l *listener) Close() error {
 }
 
 // Listen binds the admin socket; "" binds nothing. A socket that a dead process has
-// left is replaced, one that somebody answers on is not. Of several processes that try it
+// left is replaced, one that a process answers on is not. Of several processes that try it
 // at the same time one succeeds.
 func Listen(path string) (net.Listener, error) {
 	if path == "" {
@@ -81,7 +81,7 @@ func Listen(path string) (net.Listener, error) {
 	return &listener{l, held}, nil
 }
 
-// lock takes the lock that whoever has the socket holds for as long as it lives. Its
+// lock takes the lock that the owner of the socket holds for as long as it lives. Its
 // file stays: who removed it could remove another one's.
 func lock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
@@ -105,7 +105,7 @@ func bind(path string) (*net.UnixListener, error) {
 		_ = conn.Close() // nothing was written
 		return nil, fmt.Errorf("another process answers on %s: is another baton running here?", path)
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		// Any other file answers the same, and is somebody's.
+		// Any other file answers the same, and has another use.
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 			return nil, fmt.Errorf("%s is there, and is no socket: name another path, or move it away", path)
 		}
@@ -113,7 +113,7 @@ func bind(path string) (*net.UnixListener, error) {
 			return nil, err
 		}
 	}
-	// A file that somebody else makes in this moment is private, too: no harm is done.
+	// A file that another thread makes in this moment is private, too: no harm is done.
 	before := syscall.Umask(0o077)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	syscall.Umask(before)

@@ -41,7 +41,7 @@ func (l *Term) UnmarshalJSON(text []byte) error {
 func (l Term) Lease() time.Duration { return time.Duration(l.LeaseMS) * time.Millisecond }
 
 // Memory remembers, in a file of this host, the highest epoch of the lock that this
-// node has heard of, and the lease of its term. A Redis that has lost everything is told
+// node has heard of, and the lease of its term. A Redis that has lost everything is distinguished
 // from a new one by it: then no node leads before the lease of a forgotten leader must
 // have ended.
 type Memory struct {
@@ -73,7 +73,7 @@ func Path(getenv func(string) (string, bool)) string {
 }
 
 // Open reads what an earlier process has written. A file that cannot be read
-// is as good as none, and is told.
+// is as good as none, and is logged.
 func Open(path, lockKey string, file *File, log *zap.Logger) *Memory {
 	e := &Memory{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1), file: file}
 	if path == "" {
@@ -140,7 +140,7 @@ func (e *Memory) Known() Term {
 	return e.highest
 }
 
-// Write brings the file up to date. A failure is told once: the node goes on.
+// Write brings the file up to date. A failure is logged once: the node goes on.
 func (e *Memory) Write() {
 	e.mu.Lock()
 	highest, due := e.highest, e.path != "" && e.highest != e.written
@@ -227,7 +227,7 @@ func (e *Memory) Last(ctx context.Context, c config.Config, dbs site.Databases) 
 	ctx, cancel := context.WithTimeout(ctx, AskWithin)
 	defer cancel()
 	found := site.HighestFences(ctx, dbs, site.JobsByDatabase(c), func(database string, err error) {
-		e.log.Debug("a database does not tell of epochs", zap.String("database", database), zap.Error(err))
+		e.log.Debug("a database does not report its epochs", zap.String("database", database), zap.Error(err))
 	})
 	own := e.Known().Epoch
 	for name, fence := range found {
@@ -238,7 +238,7 @@ func (e *Memory) Last(ctx context.Context, c config.Config, dbs site.Databases) 
 			}
 		}
 		if !redislock.Plausible(fence.Epoch, vouched, time.Now().UnixMilli()) {
-			e.log.Error("the epoch of a fence is more than 30 days ahead of this host's clock, and is not counted on from; see baton fence list",
+			e.log.Error("the epoch of a fence is more than 30 days ahead of this host's clock, and is ignored; see baton fence list",
 				zap.String("database", name), zap.String("job", fence.Job), zap.Int64("epoch", fence.Epoch))
 			e.note(max(own, 1), fence.Lease) // there was a term all the same
 			continue

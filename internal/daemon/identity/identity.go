@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// A node that nobody looks at reads what stands in the list under its own id this soon
+	// A node whose state is not asked for reads what stands in the list under its own id this soon
 	// after its start, then ever more rarely: idle standbys are to cost next to nothing.
-	firstLookAtSelf = 2 * time.Minute
-	lastLookAtSelf  = 10 * time.Minute
-	// twinLookEvery is how often it does while another process has its id.
-	twinLookEvery = 20 * time.Second
-	// twinGoneAfter is when another process of the same id counts as gone that has not told
-	// of itself: each tells once in less than half of that.
+	firstCheck  = 2 * time.Minute
+	rarestCheck = 10 * time.Minute
+	// twinCheckEvery is how often it does while another process has its id.
+	twinCheckEvery = 20 * time.Second
+	// twinGoneAfter is when another process of the same id counts as gone that has not
+	// registered: each does once in less than half of that.
 	twinGoneAfter = 2 * time.Minute
-	// offsetStep is how far the clock may move before the others are told.
+	// offsetStep is how far the clock may move before the others are informed.
 	offsetStep = 100 * time.Millisecond
 )
 
 // Identity is who this process is, beside its configured id, and what it finds out about
 // itself whenever the list of nodes is read, for whatever reason: whether another process
-// has the same id, and how far its clock is from Redis'. All of it is told to the others.
+// has the same id, and how far its clock is from Redis'. All of it is sent to the others.
 type Identity struct {
 	node, instance string
 	log            *zap.Logger
-	changed        chan struct{} // there is something to tell
+	changed        chan struct{} // there is something to send
 
 	mu     sync.Mutex
 	twin   string // the other process of the same id; "" without one
-	seenMS int64  // when that, or anybody under the id, was seen last, by Redis' clock
+	seenMS int64  // when that, or any process under the id, was seen last, by Redis' clock
 	seen   time.Time
 	offset time.Duration // of this host's clock from Redis'
-	told   bool          // the twin was told to the log
+	logged bool          // the twin was logged
 }
 
 // New makes the identity of this process.
@@ -51,17 +51,17 @@ func New(node string, log *zap.Logger) *Identity {
 	return &Identity{node: node, instance: instance, log: log, changed: make(chan struct{}, 1)}
 }
 
-// Describe adds it to what the node tells the others.
+// Describe adds it to what the node sends the others.
 func (i *Identity) Describe(p *redislock.Presence) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p.Instance, p.Twin, p.ClockMS = i.instance, i.twin, i.offset.Milliseconds()
 }
 
-// look compares what stands in the list with what this process is. An entry under its id
-// that somebody else has written since the last look is a twin's: one that is older may be
-// left from an earlier process. changed says that the others should be told.
-func (i *Identity) look(p redislock.Picture, now time.Time) (changed bool) {
+// compare compares what stands in the list with what this process is. An entry under its id
+// that another process has written since the last reading is a twin's: one that is older may be
+// left from an earlier process. changed says that the others should be informed.
+func (i *Identity) compare(p redislock.Picture, now time.Time) (changed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if offset := now.Sub(p.Now).Round(10 * time.Millisecond); (offset - i.offset).Abs() >= offsetStep {
@@ -78,10 +78,12 @@ func (i *Identity) look(p redislock.Picture, now time.Time) (changed bool) {
 		}
 		changed = changed || i.twin != n.Instance
 		i.twin, i.seen = n.Instance, now
-		if !i.told {
-			i.told = true
-			i.log.Error("another process has the same node.id as this one: the two cannot be told apart, in status, by orders, and by each other. Give each host an id of its own",
-				zap.String("instance", i.instance), zap.String("other_instance", i.twin), zap.String("other_address", n.Address), zap.String("other_version", n.Version))
+		if !i.logged {
+			i.logged = true
+			i.log.Error("another process has the same node.id as this one: "+
+				"status, orders and the processes themselves cannot distinguish the two. Give each host an id of its own",
+				zap.String("instance", i.instance), zap.String("other_instance", i.twin),
+				zap.String("other_address", n.Address), zap.String("other_version", n.Version))
 		}
 	}
 	if i.twin != "" && now.Sub(i.seen) > twinGoneAfter {
@@ -107,10 +109,10 @@ func (e election) Picture(ctx context.Context, events int) (redislock.Picture, e
 	if err != nil || took > offsetStep { // a slow answer says little about clocks
 		return p, err
 	}
-	if e.identity.look(p, sent.Add(took/2)) {
+	if e.identity.compare(p, sent.Add(took/2)) {
 		select {
 		case e.identity.changed <- struct{}{}:
-		default: // it is to be told already
+		default: // it is to be sent already
 		}
 	}
 	return p, nil
@@ -125,11 +127,11 @@ func (i *Identity) hasTwin() bool {
 
 // Keep reads the list once in a while, if nothing else does, and informs the others of what has changed, until ctx ends.
 func (i *Identity) Keep(ctx context.Context, read func(context.Context), inform func()) {
-	wait := firstLookAtSelf
+	wait := firstCheck
 	for {
 		pause := wait
 		if i.hasTwin() {
-			pause = twinLookEvery
+			pause = twinCheckEvery
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -140,7 +142,7 @@ func (i *Identity) Keep(ctx context.Context, read func(context.Context), inform 
 			timer.Stop()
 			inform()
 		case <-timer.C:
-			wait = min(2*wait, lastLookAtSelf)
+			wait = min(2*wait, rarestCheck)
 			attempt, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 			read(attempt) // the identity sees it, or there will be another
 			cancel()

@@ -24,17 +24,17 @@ func TestWhatAnEarlierProcessHasLeftIsNoTwin(t *testing.T) {
 		entry("before", 10), entry("before", 10), // left behind, while redis took no writes
 		entry(i.instance, 20), entry(i.instance, 30), entry("", 40),
 	} {
-		if i.look(p, now) || i.twin != "" {
+		if i.compare(p, now) || i.twin != "" {
 			t.Fatalf("after %+v: twin %q", p.Nodes, i.twin)
 		}
 	}
-	if !i.look(entry("other", 50), now) || i.twin != "other" || logs.Len() != 1 {
+	if !i.compare(entry("other", 50), now) || i.twin != "other" || logs.Len() != 1 {
 		t.Errorf("twin %q, told %d times", i.twin, logs.Len())
 	}
-	if i.look(entry("other", 60), now) || logs.Len() != 1 {
+	if i.compare(entry("other", 60), now) || logs.Len() != 1 {
 		t.Errorf("told %d times", logs.Len())
 	}
-	if !i.look(entry(i.instance, 70), now.Add(twinGoneAfter+time.Second)) || i.twin != "" {
+	if !i.compare(entry(i.instance, 70), now.Add(twinGoneAfter+time.Second)) || i.twin != "" {
 		t.Errorf("it is gone, and still there: %q", i.twin)
 	}
 }
@@ -42,10 +42,10 @@ func TestWhatAnEarlierProcessHasLeftIsNoTwin(t *testing.T) {
 func TestAClockThatIsOffIsToldToTheOthers(t *testing.T) {
 	i := New("a", zap.NewNop())
 	at := time.UnixMilli(1_000_000)
-	if i.look(redislock.Picture{Now: at}, at.Add(offsetStep-time.Millisecond*20)) {
+	if i.compare(redislock.Picture{Now: at}, at.Add(offsetStep-time.Millisecond*20)) {
 		t.Error("so little is not told")
 	}
-	if !i.look(redislock.Picture{Now: at}, at.Add(3*time.Second)) {
+	if !i.compare(redislock.Picture{Now: at}, at.Add(3*time.Second)) {
 		t.Error("three seconds are told")
 	}
 	var p redislock.Presence

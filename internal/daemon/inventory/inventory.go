@@ -106,7 +106,7 @@ func (i Inventory) IsReplacedBy(after Inventory) bool {
 	return len(i.Databases.Without(after.Databases))+len(i.Probes.Without(after.Probes)) > 0
 }
 
-// sourceSums tells data source names apart, which may stand in files and change there.
+// sourceSums distinguishes data source names, which may stand in files and change there.
 func sourceSums(c config.Config) (map[string]string, error) {
 	sums := map[string]string{}
 	for name, d := range c.Databases {
@@ -130,7 +130,9 @@ func sameDatabases(before, after Inventory) map[string]bool {
 }
 
 // reopen opens the databases of c, but takes over the open ones that are the same.
-func reopen(open site.Databases, same map[string]bool, c config.Config, openAll func(config.Config) (site.Databases, error)) (site.Databases, error) {
+func reopen(
+	open site.Databases, same map[string]bool, c config.Config, openAll func(config.Config) (site.Databases, error),
+) (site.Databases, error) {
 	c.Databases = maps.Clone(c.Databases)
 	kept := site.Databases{}
 	for name, db := range open {
@@ -144,7 +146,7 @@ func reopen(open site.Databases, same map[string]bool, c config.Config, openAll 
 	return kept, err
 }
 
-// checkEvery is how often runs are looked at that databases wait for.
+// checkEvery is how often runs are checked that databases wait for.
 const checkEvery = 100 * time.Millisecond
 
 // Retire closes what is not used any more, once the last run that uses it has ended.

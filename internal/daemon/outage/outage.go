@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// repeatAfter is how often the log is told of an outage that lasts.
+	// repeatAfter is how often an outage that lasts is logged.
 	repeatAfter = time.Minute
-	// newCauseAfter is how long another cause must last before it is told, too: a server that
+	// newCauseAfter is how long another cause must last before it is logged, too: a server that
 	// starts up refuses for a moment.
 	newCauseAfter = 5 * time.Second
 	// quietFor is for how long nothing may fail before an outage is called over: of a
 	// server that is full some commands fail, and others do not.
 	quietFor = 2 * time.Second
-	// checkEvery is how often an outage is looked at.
+	// checkEvery is how often an outage is checked.
 	checkEvery = time.Second
 )
 
-// Outage is the one place that tells the log when a Redis serves nobody: once for all
+// Outage is the one place that logs that a Redis is unavailable: once for all
 // elections and jobs of the node that meet it, once a minute while it lasts, and when it is
-// over. What is a job's own failure is told of that job, elsewhere. A nil one tells nothing.
+// over. A job's own failure is logged for that job, elsewhere. A nil one logs nothing.
 type Outage struct {
 	log *zap.Logger
 
@@ -36,7 +36,7 @@ type Outage struct {
 	since  time.Time         // of the first failure; zero: there is no outage
 	failed time.Time         // the last failure
 	worked time.Time         // the first success after that; zero: there was none
-	told   time.Time         // the last line; zero: none was told of this outage
+	logged time.Time         // the last line; zero: none was logged of this outage
 	causes map[string]*cause // by code
 	last   *cause
 	tries  int             // that have failed
@@ -48,12 +48,12 @@ type Outage struct {
 	closed bool
 }
 
-// cause is one reason why a Redis serves nobody.
+// cause is one reason why a Redis is unavailable.
 type cause struct {
 	code        string
 	err         error
 	first, seen time.Time
-	told        bool
+	logged      bool
 }
 
 // New makes an outage that has not begun.
@@ -101,7 +101,7 @@ func (o *Outage) Explains(err error) bool {
 	return code != "" && (code != redisconn.UnavailableSilent || !o.since.IsZero())
 }
 
-// Lasts reports whether there is an outage, of which the log is told or will be, or was one until a
+// Lasts reports whether there is an outage, which is logged or will be, or was one until a
 // moment ago: what it held back is reported when Redis takes it.
 func (o *Outage) Lasts() bool {
 	if o == nil {
@@ -176,10 +176,10 @@ func (o *Outage) fails(code string, err error, who func()) {
 	o.mu.Lock()
 	now := time.Now()
 	if o.since.IsZero() {
-		o.since, o.told, o.tries = now, time.Time{}, 0
+		o.since, o.logged, o.tries = now, time.Time{}, 0
 		o.causes, o.jobs, o.locks = map[string]*cause{}, map[string]bool{}, map[string]bool{}
 		if !o.closed {
-			o.timer = time.AfterFunc(checkEvery, o.look)
+			o.timer = time.AfterFunc(checkEvery, o.check)
 		}
 	}
 	who()
@@ -192,20 +192,20 @@ func (o *Outage) fails(code string, err error, who func()) {
 	o.last, o.failed, o.worked = c, now, time.Time{}
 	o.tries++
 	say := func() {}
-	if o.told.IsZero() {
-		say = o.tell(c, now)
+	if o.logged.IsZero() {
+		say = o.report(c, now)
 	}
 	o.mu.Unlock()
 	say()
 }
 
-// tell notes that a cause is told, and returns what tells it: nothing if it was a moment
+// report notes that a cause is logged, and returns what logs it: nothing if it was a moment
 // ago, of an outage before. The caller holds o.mu.
-func (o *Outage) tell(c *cause, now time.Time) (say func()) {
+func (o *Outage) report(c *cause, now time.Time) (say func()) {
 	if before, ok := o.spoken[c.code]; ok && now.Sub(before) < repeatAfter {
 		return func() {}
 	}
-	c.told, o.told, o.spoken[c.code] = true, now, now
+	c.logged, o.logged, o.spoken[c.code] = true, now, now
 	fields := o.fields(c)
 	return func() { o.log.Warn("redis unavailable, retrying", fields...) }
 }
@@ -213,12 +213,13 @@ func (o *Outage) tell(c *cause, now time.Time) (say func()) {
 // fields are what a line says of the outage and a cause of it. The caller holds o.mu.
 func (o *Outage) fields(c *cause) []zap.Field {
 	return []zap.Field{
-		zap.String("cause", c.code), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs)), zap.Int("locks", len(o.locks)), zap.Error(c.err),
+		zap.String("cause", c.code), zap.Int("failed_attempts", o.tries),
+		zap.Int("jobs", len(o.jobs)), zap.Int("locks", len(o.locks)), zap.Error(c.err),
 	}
 }
 
-// look reports what has come of an outage, until it is over.
-func (o *Outage) look() {
+// check reports what has come of an outage, until it is over.
+func (o *Outage) check() {
 	o.mu.Lock()
 	now, say := time.Now(), func() {}
 	quiet := now.Sub(o.failed)
@@ -228,35 +229,36 @@ func (o *Outage) look() {
 		return
 	case len(o.locks) == 0 && !o.worked.IsZero() && quiet >= quietFor:
 		say = o.over("redis available again", o.worked)
-	case len(o.locks) == 0 && quiet >= repeatAfter: // nobody tries any more: another node leads, say
+	case len(o.locks) == 0 && quiet >= repeatAfter: // no attempts any more: another node leads, say
 		say = o.over("redis no longer tried: this node has nothing to ask of it", o.failed)
-	case !o.told.IsZero() && now.Sub(o.told) >= repeatAfter:
-		o.told, o.spoken[o.last.code] = now, now
+	case !o.logged.IsZero() && now.Sub(o.logged) >= repeatAfter:
+		o.logged, o.spoken[o.last.code] = now, now
 		fields := append(o.fields(o.last), zap.Duration("after", now.Sub(o.since).Round(100*time.Millisecond)))
 		say = func() { o.log.Warn("redis still unavailable, retrying", fields...) }
-	case !o.last.told && (o.told.IsZero() || now.Sub(o.last.first) >= newCauseAfter && now.Sub(o.last.seen) < newCauseAfter):
-		say = o.tell(o.last, now)
+	case !o.last.logged && (o.logged.IsZero() || now.Sub(o.last.first) >= newCauseAfter && now.Sub(o.last.seen) < newCauseAfter):
+		say = o.report(o.last, now)
 	}
 	if !o.since.IsZero() {
-		o.timer = time.AfterFunc(checkEvery, o.look)
+		o.timer = time.AfterFunc(checkEvery, o.check)
 	}
 	o.mu.Unlock()
 	say()
 }
 
-// over ends the outage. One that was not told of ends in silence. The caller holds o.mu.
+// over ends the outage. One that was not logged ends in silence. The caller holds o.mu.
 func (o *Outage) over(text string, at time.Time) (say func()) {
-	told := !o.told.IsZero()
-	fields := []zap.Field{zap.Duration("after", at.Sub(o.since).Round(100*time.Millisecond)), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs))}
+	logged := !o.logged.IsZero()
+	after := at.Sub(o.since).Round(100 * time.Millisecond)
+	fields := []zap.Field{zap.Duration("after", after), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs))}
 	o.since, o.ended = time.Time{}, time.Now()
 	return func() {
-		if told {
+		if logged {
 			o.log.Info(text, fields...)
 		}
 	}
 }
 
-// Close ends the telling.
+// Close ends the reporting.
 func (o *Outage) Close() {
 	if o == nil {
 		return

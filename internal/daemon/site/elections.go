@@ -14,7 +14,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// Election is how commands and the status page look at an election, and what
+// Election is how commands and the status page read an election, and what
 // they ask of it: the one beside the data, or those on the masters of a quorum.
 type Election interface {
 	Picture(ctx context.Context, events int) (redislock.Picture, error)
@@ -38,7 +38,7 @@ type elections []Election
 func (e elections) majority() int { return len(e)/2 + 1 }
 
 // slowest is how much longer than the majority a master may take. One that hangs
-// must not make every look at the election hang.
+// must not make every reading of the election hang.
 const slowest = 250 * time.Millisecond
 
 // AskAll asks all masters at once and returns the answers of those that answered.
@@ -48,7 +48,7 @@ func AskAll[T any](e elections, ask func(Election) (T, error)) ([]T, error) {
 		value T
 		err   error
 	}
-	answers := make(chan answer, len(e)) // room for all: nobody may listen any more
+	answers := make(chan answer, len(e)) // room for all: the caller may have left
 	for _, one := range e {
 		go func() {
 			value, err := ask(one)
@@ -74,7 +74,8 @@ func AskAll[T any](e elections, ask func(Election) (T, error)) ([]T, error) {
 		return nil, problems[0]
 	}
 	if len(good) < e.majority() {
-		return nil, fmt.Errorf("%d of the %d masters of redis.quorum answer, and it takes %d: %w", len(good), len(e), e.majority(), errors.Join(problems...))
+		return nil, fmt.Errorf("%d of the %d masters of redis.quorum answer, and it takes %d: %w",
+			len(good), len(e), e.majority(), errors.Join(problems...))
 	}
 	return good, nil
 }
@@ -87,7 +88,7 @@ func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, 
 		return redislock.Picture{}, err
 	}
 	owner := agreed(e.majority(), pictures, func(p redislock.Picture) string { return p.Owner })
-	// The newest term first; of one term, whoever has had it longest.
+	// The newest term first; of one term, the node that has had it longest.
 	slices.SortStableFunc(pictures, func(a, b redislock.Picture) int {
 		if mine, other := a.Owner == owner, b.Owner == owner; mine != other {
 			if mine {
@@ -118,7 +119,7 @@ func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, 
 }
 
 // epochOf is the epoch of an owner's term as one master has it. One that granted the term
-// after it was won may have a higher one, which is nobody's.
+// after it was won may have a higher one, which is no term's.
 func epochOf(p redislock.Picture, owner string) string {
 	if p.Owner != owner {
 		return ""
@@ -126,7 +127,7 @@ func epochOf(p redislock.Picture, owner string) string {
 	return strconv.FormatInt(p.Epoch, 10)
 }
 
-// control is what enough masters say that nobody can win against it.
+// control is what enough masters say that no node can win against it.
 func (e elections) control(pictures []redislock.Picture, c redislock.Control) redislock.Control {
 	c.Paused, c.Quarantine, c.StepDown = nil, 0, ""
 	var paused []*redislock.Pause
@@ -166,7 +167,7 @@ func agreed(enough int, pictures []redislock.Picture, of func(redislock.Picture)
 	return ""
 }
 
-// mergeNodes takes of every node what it told last. Each master dates it by its own
+// mergeNodes takes of every node its last registration. Each master dates it by its own
 // clock, so it is dated anew by that of the first.
 func mergeNodes(pictures []redislock.Picture) []redislock.Node {
 	latest := map[string]redislock.Node{}
@@ -253,7 +254,7 @@ func (e elections) pauses(ask func(Election) (*redislock.Pause, error)) (*redisl
 	return nil, err
 }
 
-// StandAside tells all of them.
+// StandAside informs all of them.
 func (e elections) StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error {
 	return e.all(func(one Election) error { return one.StandAside(ctx, nodeID, d, reason) })
 }

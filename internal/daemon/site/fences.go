@@ -17,15 +17,17 @@ func JobsByDatabase(c config.Config) map[string][]string {
 }
 
 // HighestFences asks databases for the fence with the highest epoch of some jobs.
-// One that does not answer before ctx ends, or has no fences yet, is left out; failed is told why,
+// One that does not answer before ctx ends, or has no fences yet, is left out; failed is called with the error,
 // where there is a reason.
-func HighestFences(ctx context.Context, dbs Databases, jobs map[string][]string, failed func(database string, err error)) map[string]flush.Fence {
+func HighestFences(
+	ctx context.Context, dbs Databases, jobs map[string][]string, failed func(database string, err error),
+) map[string]flush.Fence {
 	type answer struct {
 		name  string
 		fence flush.Fence
 		err   error
 	}
-	answers := make(chan answer, len(dbs)) // room for all: nobody may listen any more
+	answers := make(chan answer, len(dbs)) // room for all: the caller may have left
 	asked := 0
 	for name, db := range dbs {
 		if len(jobs[name]) == 0 {

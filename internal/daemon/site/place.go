@@ -63,7 +63,7 @@ func (l *AskedLock) Acquire(ctx context.Context, c elector.Candidate) (elector.A
 // LeaveIfAsked takes the node off the list of those who want the lock.
 func (l *AskedLock) LeaveIfAsked(ctx context.Context) {
 	if l.asked.Load() {
-		_ = l.Leave(ctx) // if that fails the node stays on the list, and looks gone
+		_ = l.Leave(ctx) // if that fails the node stays on the list, and seems gone
 	}
 }
 

@@ -53,7 +53,7 @@ func Open(c config.Config, data *redisconn.Store) (*Venue, error) {
 // Close drops the connections, if they are the venue's own.
 func (v *Venue) Close() error {
 	if !v.Apart {
-		return nil // whoever has opened it closes it
+		return nil // its opener closes it
 	}
 	var problems []error
 	for _, s := range v.Stores {
@@ -145,7 +145,7 @@ func (v *Venue) Lock(p redislock.Presence) (NodeLock, error) {
 // NodeLock is a lock of a node that others see in the list of nodes.
 type NodeLock interface {
 	elector.Lock
-	// Present says what else to tell of the node, from the next occasion on.
+	// Present says what else to register of the node, from the next occasion on.
 	Present(p redislock.Presence)
 	// Leave takes the node off the list.
 	Leave(ctx context.Context) error
@@ -172,7 +172,7 @@ func (l quorumLock) Leave(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Present tells all masters.
+// Present informs all masters.
 func (l quorumLock) Present(p redislock.Presence) {
 	for _, part := range l.parts {
 		part.Present(p)

@@ -17,7 +17,7 @@ func Checks() config.Checks {
 		Schedule: func(spec, timeZone string) error {
 			loc, err := time.LoadLocation(timeZone)
 			if err != nil {
-				return nil //nolint:nilerr // told at the time zone's own place
+				return nil //nolint:nilerr // reported with the time zone
 			}
 			_, err = schedule.Parse(spec, loc)
 			return err
@@ -38,7 +38,8 @@ func checkFlush(r config.Redis, f config.Flush) error {
 			return fmt.Errorf("from.changed: %q has a placeholder, but it is one set of all changed ids: name it without", f.From.Changed)
 		}
 		if strings.ContainsAny(f.From.Changed, "[]*") {
-			return fmt.Errorf("from.changed: %q looks like several sets, but is taken to the letter: name one set, in a job for each", f.From.Changed)
+			return fmt.Errorf("from.changed: %q looks like several sets, but is taken literally: name one set, in a job for each",
+				f.From.Changed)
 		}
 	}
 	c, err := Flush(config.Job{Flush: f}, nil) // no source is made of it

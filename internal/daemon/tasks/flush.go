@@ -26,7 +26,9 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 		if to.Columns == nil {
 			to.Columns = map[string]mapping.ColumnSpec{}
 		}
-		to.Columns[name] = mapping.ColumnSpec{From: col.From, Op: col.Op, Type: col.Type, Format: col.Format, Missing: col.Missing, Empty: col.Empty}
+		to.Columns[name] = mapping.ColumnSpec{
+			From: col.From, Op: col.Op, Type: col.Type, Format: col.Format, Missing: col.Missing, Empty: col.Empty,
+		}
 	}
 	c := flush.Config{
 		Job: j.Name, Mapping: to, NewID: site.NewID,

@@ -21,9 +21,9 @@ type Task struct {
 	Config   config.Job
 	Schedule schedule.Schedule
 	Sources  []flush.Source // what a flush reads, for its backlog; nil: a command, or not opened
-	IdleKeys []string       // while none of them exists a flush has nothing to do; nil: that cannot be told by keys
+	IdleKeys []string       // while none of them exists a flush has nothing to do; nil: keys do not show it
 
-	pending func(ctx context.Context) (bool, error) // see flush.Config; nil: that cannot be told
+	pending func(ctx context.Context) (bool, error) // see flush.Config; nil: not known
 }
 
 // Describe is what the configuration alone says of a job.
@@ -36,7 +36,7 @@ func Describe(j config.Job) (Task, error) {
 	return Task{Config: j, Schedule: slots}, err
 }
 
-// All opens every job of the configuration, so that it can be looked at. It connects to nothing yet.
+// All opens every job of the configuration, so that its sources can be read. It connects to nothing yet.
 func All(c config.Config, store *redisconn.Store) ([]Task, error) {
 	list := make([]Task, len(c.Jobs))
 	for i, j := range c.Jobs {
@@ -72,7 +72,7 @@ func (t *Task) Open(store *redisconn.Store) (flush.Config, error) {
 }
 
 // Backlog counts the changes that wait in Redis. Most of the time there are none, which one
-// question tells of all shards.
+// question answers for all shards.
 func (t Task) Backlog(ctx context.Context) (int64, error) {
 	if t.pending != nil {
 		if some, err := t.pending(ctx); err == nil && !some {
@@ -92,7 +92,7 @@ func (t Task) Countable() bool {
 
 // Lag is the greatest age that one of backlog waiting changes can have, if all changes
 // before fresh have been flushed. Where changes do not wait in a place of their own,
-// nobody can count them: then it is how old the table's content may be.
+// they cannot be counted: then it is how old the table's content may be.
 func (t Task) Lag(backlog int64, fresh, now time.Time) time.Duration {
 	if backlog == 0 && t.Countable() || fresh.IsZero() {
 		return 0
@@ -113,7 +113,7 @@ func (t Task) Target() string {
 	}
 }
 
-// Policy is what the runner is told of a job, but for its work.
+// Policy is a job as the runner has it, but for its work.
 func (t Task) Policy() job.Job {
 	p := t.Config.Policy
 	return job.Job{

@@ -79,7 +79,8 @@ func (c *Clock) heard(behind time.Duration) {
 	if behind < 0 {
 		how = "ahead of"
 	}
-	c.log.Warn("this host's clock is far "+how+" that of redis: slots come by the clock of redis until they agree; check the host's time synchronisation",
+	c.log.Warn("this host's clock is far "+how+" that of redis: slots come by the clock of redis until they agree; "+
+		"check the host's time synchronisation",
 		zap.Duration("by", behind.Abs()))
 }
 

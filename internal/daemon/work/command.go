@@ -22,15 +22,16 @@ func (t *Term) command(of Task, keep config.History) job.Func {
 		Finish: finishTimeout(t.Timing.Drain), Keep: redisledger.KeepOutput,
 		Wardens: t.Wardens, LockKey: t.Key, Environ: os.Environ(),
 		Known:         func() []string { return secret.Known(t.Config()) },
-		UntilHardStop: t.term.UntilHardStop, Drain: t.Timing.Drain, Output: outputIn{t.Ledger}, MaxAge: keep.MaxAge, Log: t.Log.Named("job"),
+		UntilHardStop: t.term.UntilHardStop, Drain: t.Timing.Drain,
+		Output: outputIn{t.Ledger}, MaxAge: keep.MaxAge, Log: t.Log.Named("job"),
 	}).Run
 	if !schedule.IsAlways(of.Schedule) {
 		return work
 	}
 	return steadily(work, func(ctx context.Context, run job.Run) {
-		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 		defer cancel()
-		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else it is told the next time
+		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else the next time
 	})
 }
 
@@ -38,11 +39,11 @@ func (t *Term) command(of Task, keep config.History) job.Func {
 // ends no run that would say so, and a failure before it would count for ever.
 func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 	return func(ctx context.Context, r job.Run) (job.Result, error) {
-		telling, stop := context.WithCancel(ctx)
+		reporting, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for Rest(telling, alert.SteadyAfter) == nil {
-				well(telling, r)
+			for Rest(reporting, alert.SteadyAfter) == nil {
+				well(reporting, r)
 			}
 		})
 		defer wg.Wait()
@@ -51,7 +52,7 @@ func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 	}
 }
 
-// finishTimeout is how long telling how a run has ended may take: shorter than the drain.
+// finishTimeout is how long recording a run's end may take: shorter than the drain.
 func finishTimeout(drain time.Duration) time.Duration { return min(time.Second, drain/2) }
 
 // outputIn has the ledger keep what commands print.

@@ -12,12 +12,12 @@ import (
 
 // FirstLook examines what the jobs stand on when this process leads for the first
 // time, beside the jobs and over connections of its own, so that they never wait for
-// it. What is grave is told in the log, once, however many locks it comes to lead.
+// it. What is grave is logged, once, however many locks it comes to lead.
 type FirstLook struct {
 	config config.Config
 	log    *zap.Logger
-	turn   chan struct{} // has room for whoever looks
-	over   bool          // of whoever has the turn
+	turn   chan struct{} // has room for one examination
+	over   bool          // of the one that has the turn
 }
 
 // NewFirstLook has examined nothing.
@@ -25,7 +25,7 @@ func NewFirstLook(c config.Config, log *zap.Logger) *FirstLook {
 	return &FirstLook{config: c, log: log, turn: make(chan struct{}, 1)}
 }
 
-// Take looks, unless that has been done. A term that ends too early leaves it to another.
+// Take examines, unless that has been done. A term that ends too early leaves it to another.
 func (f *FirstLook) Take(ctx context.Context) {
 	select {
 	case f.turn <- struct{}{}:
@@ -42,14 +42,14 @@ func (f *FirstLook) Take(ctx context.Context) {
 	}
 	f.over = true
 	for _, finding := range found {
-		tell := f.log.Warn
+		write := f.log.Warn
 		switch finding.Severity {
 		case doctor.SeverityError:
-			tell = f.log.Error
+			write = f.log.Error
 		case doctor.SeverityWarning:
 		default:
 			continue
 		}
-		tell(finding.Subject+": "+finding.What, zap.String("consequence", finding.Consequence), zap.String("remedy", finding.Remedy))
+		write(finding.Subject+": "+finding.What, zap.String("consequence", finding.Consequence), zap.String("remedy", finding.Remedy))
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // nothingCame is how long a flush that goes on and on rests if there was work, and then
-// it was none: what it waits for tells too much, and must not keep it busy.
+// it was none: what it waits for may be false, and must not keep it busy.
 const nothingCame = 100 * time.Millisecond
 
 // flushJob is a task in one term: it flushes under the term's fencing token.
@@ -25,18 +25,18 @@ type flushJob struct {
 	Task
 	term    *elector.Term
 	metrics *metrics.Metrics
-	told    *metrics.Election
+	elected *metrics.Election
 	notes   *alert.Notifications
 	ledger  *redisledger.Ledger
 	watch   *Watch
-	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
+	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: not known
 }
 
 // run flushes once; or until the term ends, if that is the job's schedule.
 func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	defer f.Begin()()
 	f.done.reset()
-	stop := f.tell(ctx, r)
+	stop := f.report(ctx, r)
 	defer stop()
 	err := f.once(ctx)
 	for err == nil && schedule.IsAlways(f.Schedule) {
@@ -59,7 +59,7 @@ func (f *flushJob) once(ctx context.Context) error {
 		f.freshen(began) // everything older has been flushed
 		f.done.flushes.Add(1)
 	}
-	f.told.Epoch(f.term.Epoch()) // taking over a fence may have raised it
+	f.elected.Epoch(f.term.Epoch()) // taking over a fence may have raised it
 	return err
 }
 
@@ -72,11 +72,11 @@ func (f *flushJob) freshen(at time.Time) {
 	}
 }
 
-// judge tells the runner what an error of a flush means to the term and to the job.
+// judge translates an error of a flush for the runner: what it means to the term and to the job.
 func (f *flushJob) judge(err error) error {
 	switch {
 	case errors.Is(err, elector.ErrEpoch):
-		return err // we lead; it is the fence that nobody can get above
+		return err // we lead; the fence has an epoch that no term can follow
 	case errors.Is(err, flush.ErrFenced):
 		f.metrics.FlushFenced(f.Config.Name)
 		return fmt.Errorf("%w: %w", job.ErrNotLeader, err)

@@ -12,7 +12,7 @@ import (
 // GaugeEvery is how often the leader counts what waits for jobs that do not run.
 const GaugeEvery = 5 * time.Second
 
-// gauges are the metrics of a term's jobs that somebody has to keep up to date.
+// gauges are the metrics of a term's jobs that are kept up to date.
 type gauges struct {
 	ledger  *redisledger.Ledger
 	runner  *job.Runner
@@ -42,7 +42,7 @@ func (g gauges) keep(ctx context.Context) {
 					levels[b.job.Name] = level
 				}
 			}
-			g.watch.tell(g.metrics, b.task, g.owner)
+			g.watch.show(g.metrics, b.task, g.owner)
 		}
 		g.sampler.take(ctx, levels)
 		_ = Rest(ctx, GaugeEvery)

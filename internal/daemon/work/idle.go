@@ -7,7 +7,7 @@ import (
 	"baton/internal/flush/source/staging"
 )
 
-// idle implements job.Workload's Idle for flushes. It looks only at those whose last run was of
+// idle implements job.Workload's Idle for flushes. It checks only those whose last run was of
 // this term and succeeded: any other run checks the table, the fence and the database.
 func (t *Term) idle(ctx context.Context, jobs []string) []bool {
 	began := time.Now()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// lettersLogged is how often the log tells of a job's dead letters, while more come.
+	// lettersLogged is how often a job's dead letters are logged, while more come.
 	lettersLogged = time.Minute
 	// LettersEvery is how often the leader counts the dead letters that wait.
 	LettersEvery = 30 * time.Second
@@ -20,36 +20,36 @@ const (
 	lettersWithin = 10 * time.Second
 )
 
-// lettersLog tells the log of the records of a job that are put aside, while the run goes on:
+// lettersLog logs the records of a job that are put aside, while the run goes on:
 // one with @always never ends.
 type lettersLog struct {
 	log *zap.Logger
 	job string
 
-	mu   sync.Mutex
-	more int64 // since the last line
-	told bool  // less than lettersLogged ago
+	mu     sync.Mutex
+	more   int64 // since the last line
+	recent bool  // a line was written less than lettersLogged ago
 }
 
 func (l *lettersLog) add(records int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.more += records
-	if !l.told {
-		l.tell()
+	if !l.recent {
+		l.write()
 	}
 }
 
-// tell writes a line, and sees to the next. l.mu is held.
-func (l *lettersLog) tell() {
+// write writes a line, and sees to the next. l.mu is held.
+func (l *lettersLog) write() {
 	l.log.Warn("records were put aside as dead letters", zap.String("job", l.job), zap.Int64("dead", l.more),
-		zap.String("remedy", "baton dead list --count --job "+l.job+" tells why; mend that, then replay them"))
-	l.more, l.told = 0, true
+		zap.String("remedy", "baton dead list --count --job "+l.job+" shows why; correct that, then replay them"))
+	l.more, l.recent = 0, true
 	time.AfterFunc(lettersLogged, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.told = false; l.more > 0 {
-			l.tell()
+		if l.recent = false; l.more > 0 {
+			l.write()
 		}
 	})
 }
@@ -58,7 +58,7 @@ func (l *lettersLog) tell() {
 // asks databases over connections that no flush uses.
 type LettersBook struct {
 	ask  func(context.Context) (map[string]int64, error)
-	turn chan struct{} // held by whoever reads or writes what follows
+	turn chan struct{} // held while what follows is read or written
 
 	asked   time.Time
 	waiting map[string]int64
@@ -95,7 +95,7 @@ func (t *Term) countLetters(ctx context.Context, w Load) {
 		continue // what the last leader counted is still to be learned
 	}
 	jobs := tasks.Names(slices.DeleteFunc(slices.Clone(w.Tasks), func(t Task) bool { return t.Config.IsCommand() }))
-	failed := false // that has been told
+	failed := false // that has been logged
 	for ctx.Err() == nil && len(jobs) > 0 {
 		err := t.countLettersOnce(ctx, jobs)
 		if err != nil && ctx.Err() == nil && !failed {

@@ -53,10 +53,10 @@ func (t *takenRequests) leave(id string) {
 	delete(t.ids, id)
 }
 
-// takeOrders carries out what operators ask of the jobs until ctx ends: at once upon a
+// take carries out what operators ask of the jobs until ctx ends: at once upon a
 // hint, and in any case every so often, since hints may be lost.
-func takeOrders(ctx context.Context, log *zap.Logger, ledger *redisledger.Ledger, runner *job.Runner, jobs []job.Job, hints <-chan elector.Hint, every time.Duration) {
-	o := orders{log: log, ledger: ledger, runner: runner, taken: &takenRequests{ids: map[string]bool{}}}
+func (o orders) take(ctx context.Context, jobs []job.Job, hints <-chan elector.Hint, every time.Duration) {
+	o.taken = &takenRequests{ids: map[string]bool{}}
 	for _, j := range jobs {
 		if schedule.IsAlways(j.Schedule) {
 			o.always = append(o.always, j.Name)
@@ -67,7 +67,7 @@ func takeOrders(ctx context.Context, log *zap.Logger, ledger *redisledger.Ledger
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		o.look(ctx, &starting)
+		o.read(ctx, &starting)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -76,9 +76,9 @@ func takeOrders(ctx context.Context, log *zap.Logger, ledger *redisledger.Ledger
 	}
 }
 
-// look reads all orders and carries them out. What fails is done at the next look: the
+// read reads all orders and carries them out. What fails is done at the next reading: the
 // orders stay where they are until they are answered.
-func (o orders) look(ctx context.Context, starting *sync.WaitGroup) {
+func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 	given, err := o.ledger.Orders(ctx, o.always)
 	if err != nil {
 		o.log.Debug("cannot read what is asked of the jobs", zap.Error(err))
@@ -102,10 +102,10 @@ func (o orders) look(ctx context.Context, starting *sync.WaitGroup) {
 
 const (
 	// manualGrace is how long a manual run waits for a run that goes on: of a job that is due
-	// every second and takes a moment nobody shall be told that it is running already.
+	// every second and takes a moment an operator shall not hear that it is running already.
 	manualGrace = time.Second
-	// queuedFor is for how long a request that waits in the runner is good yet. It is told
-	// again in a third of it.
+	// queuedFor is for how long a request that waits in the runner is valid. It is renewed
+	// in a third of it.
 	queuedFor = direct.AskFor
 )
 
@@ -115,13 +115,13 @@ func (o orders) start(ctx context.Context, r redisledger.Request) {
 	err := o.runNow(ctx, r)
 	switch {
 	case err == nil && r.Force:
-		log.Info("a run was asked for, whatever else of its job runs")
+		log.Info("run requested, whatever else of its job runs")
 	case err == nil:
-		log.Info("a run was asked for")
+		log.Info("run requested")
 	case errors.Is(err, job.ErrNotLeader) || ctx.Err() != nil:
-		return // the next leader sees it, or whoever comes after a reload
+		return // the next leader sees it, or this one after a reload
 	default:
-		log.Info("a run was asked for, and is refused", zap.Error(err))
+		log.Info("run refused", zap.Error(err))
 		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		defer cancel()
 		if _, err := o.ledger.Refuse(ctx, r, o.refusal(r.Job, err)); err != nil {
@@ -136,7 +136,8 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 	go func() { // ends with ctx at the latest, and is waited for
 		manual := job.Manual{Job: r.Job, ID: r.ID, By: r.By, Force: r.Force}
 		err := o.runner.RunNow(ctx, manual)
-		for until := time.Now().Add(manualGrace); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
+		ends := !slices.Contains(o.always, r.Job)
+		for until := time.Now().Add(manualGrace); ends && errors.Is(err, job.ErrRunning) && time.Now().Before(until); {
 			_ = Rest(ctx, manualGrace/20)
 			err = o.runner.RunNow(ctx, manual)
 		}
@@ -150,8 +151,8 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 			return err
 		case <-wait.C:
 		}
-		tell, cancel := context.WithTimeout(ctx, site.CommandTimeout)
-		_, err := o.ledger.Queue(tell, r, queuedFor) // of one that was taken back the claim fails
+		attempt, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+		_, err := o.ledger.Queue(attempt, r, queuedFor) // of a withdrawn one the claim fails
 		cancel()
 		if err != nil {
 			o.log.Debug("cannot keep a request alive", zap.String("run_id", r.ID), zap.Error(err))
@@ -160,7 +161,7 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 	}
 }
 
-// refusal is what the requester is told.
+// refusal is the answer to the requester.
 func (o orders) refusal(name string, err error) string {
 	switch {
 	case errors.Is(err, job.ErrUnknown):
@@ -179,7 +180,7 @@ func unknownToLeader(name string) string {
 func (o orders) cancel(ctx context.Context, c redisledger.Cancel) {
 	log := o.log.With(zap.String("job", c.Job), zap.String("by", c.By))
 	if c.Expired {
-		_, _ = o.ledger.WithdrawCancel(ctx, c) // nobody waits for it; it may stay, too
+		_, _ = o.ledger.WithdrawCancel(ctx, c) // the requester has gone; it may stay, too
 		return
 	}
 	answer := redisledger.Cancelled{Retry: o.retrial(ctx, c)}
@@ -193,23 +194,23 @@ func (o orders) cancel(ctx context.Context, c redisledger.Cancel) {
 	case err != nil:
 		answer.Error = err.Error()
 	}
-	tellCancelled(log, answer, err)
+	logCancelled(log, answer, err)
 	if _, err := o.ledger.AnswerCancel(ctx, c, answer); err != nil {
-		log.Debug("cannot tell which runs were cancelled", zap.Error(err))
+		log.Debug("cannot report which runs were cancelled", zap.Error(err))
 	}
 }
 
-// tellCancelled tells the log what a cancellation came to.
-func tellCancelled(log *zap.Logger, did redisledger.Cancelled, err error) {
+// logCancelled logs what a cancellation came to.
+func logCancelled(log *zap.Logger, did redisledger.Cancelled, err error) {
 	switch {
 	case err != nil:
-		log.Info("a cancellation was asked for, and is refused", zap.Error(err))
+		log.Info("cancellation refused", zap.Error(err))
 	case len(did.Runs) > 0:
-		log.Info("runs were told to end", zap.Strings("run_ids", did.Runs))
+		log.Info("runs cancelled, ending", zap.Strings("run_ids", did.Runs))
 	case did.Retry > 0:
-		log.Info("a run that was to be tried again was cancelled", zap.Int("attempt", did.Retry))
+		log.Info("retry cancelled", zap.Int("attempt", did.Retry))
 	default:
-		log.Info("a cancellation was asked for, and there was nothing to cancel")
+		log.Info("nothing to cancel")
 	}
 }
 

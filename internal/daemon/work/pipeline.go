@@ -11,7 +11,7 @@ import (
 // Reports are where flushes report what they do.
 type Reports struct {
 	Metrics *metrics.Metrics
-	Notes   *alert.Notifications // nil: nobody is notified
+	Notes   *alert.Notifications // nil: there are none
 	Log     *zap.Logger
 }
 

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// tellAfter is when a run begins to tell how far it is: most are over by then.
-	tellAfter = 100 * time.Millisecond
-	// tellEvery is how often it does, if there is anything new.
-	tellEvery = 500 * time.Millisecond
-	// tellTimeout bounds how long Redis may take over it; nobody waits for it, but for a
+	// reportAfter is when a run begins to report how far it is: most are over by then.
+	reportAfter = 100 * time.Millisecond
+	// reportEvery is how often it does, if there is anything new.
+	reportEvery = 500 * time.Millisecond
+	// reportTimeout bounds how long Redis may take over it; nothing waits for it, but for a
 	// run that has ended meanwhile.
-	tellTimeout = 250 * time.Millisecond
+	reportTimeout = 250 * time.Millisecond
 )
 
 // tally counts what a run has done so far. Batches come from several goroutines.
@@ -40,14 +40,14 @@ func (t *tally) reset() {
 	}
 }
 
-// tell tells others how far a run is until it is stopped: the gauges of this node, and
-// in Redis whoever watches. It never holds the run up, and says little while there is
+// report reports how far a run is until it is stopped: in the gauges of this node, and in
+// Redis for others. It never holds the run up, and says little while there is
 // nothing new: of a run that goes on and on that it is up to date.
-func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
+func (f *flushJob) report(ctx context.Context, r job.Run) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if Rest(ctx, tellAfter) != nil {
+		if Rest(ctx, reportAfter) != nil {
 			return
 		}
 		backlog := int64(-1) // of a run that goes on and on it is not known how much is to come
@@ -56,16 +56,16 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 				backlog = n
 			}
 		}
-		told := redisledger.Progress{Backlog: -2} // nothing yet
+		reported := redisledger.Progress{Backlog: -2} // nothing yet
 		fresh, at := false, time.Now()
 		for ctx.Err() == nil {
 			p := redisledger.Progress{Rows: f.done.rows.Load(), Dead: f.done.dead.Load(), Batches: f.done.batches.Load(), Backlog: backlog}
 			done := f.done.flushes.Load() > 0
 			again := schedule.IsAlways(f.Schedule) && time.Since(at) >= GaugeEvery
-			if (p != told || done != fresh || again) && f.tellOnce(ctx, r, p, done) {
-				told, fresh, at = p, done, time.Now()
+			if (p != reported || done != fresh || again) && f.reportOnce(ctx, r, p, done) {
+				reported, fresh, at = p, done, time.Now()
 			}
-			_ = Rest(ctx, tellEvery)
+			_ = Rest(ctx, reportEvery)
 		}
 	})
 	return func() {
@@ -74,8 +74,8 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 	}
 }
 
-func (f *flushJob) tellOnce(ctx context.Context, r job.Run, p redisledger.Progress, done bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+func (f *flushJob) reportOnce(ctx context.Context, r job.Run, p redisledger.Progress, done bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	f.measure(ctx)
 	var fresh time.Time

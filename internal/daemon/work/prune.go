@@ -22,7 +22,7 @@ const (
 
 // ledger is a database, as far as its ledger is concerned.
 type ledger interface {
-	// Prune deletes entries older than that, if nobody can ask for them any more.
+	// Prune deletes entries older than that, if no batch can need them any more.
 	Prune(ctx context.Context, olderThan time.Duration) (int64, error)
 }
 
@@ -54,7 +54,8 @@ func pruneLedgers[L ledger](ctx context.Context, log *zap.Logger, ledgers map[st
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				log.Warn("the ledger could not be pruned, which only costs space", zap.String("database", name), zap.Duration("again_in", pruneAgain), zap.Error(err))
+				log.Warn("the ledger could not be pruned, which only costs space",
+					zap.String("database", name), zap.Duration("again_in", pruneAgain), zap.Error(err))
 				wait = pruneAgain
 			case deleted > 0:
 				log.Info("pruned the ledger", zap.String("database", name), zap.Int64("entries", deleted))

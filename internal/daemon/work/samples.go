@@ -21,7 +21,7 @@ const (
 	// samplesReread is when they are read from the beginning, if nothing new has come: Redis
 	// may have lost them, and have begun anew with earlier ids.
 	samplesReread = time.Minute
-	// samplesKept is how far back they are told.
+	// samplesKept is how far back they are kept.
 	samplesKept = time.Hour + time.Minute
 )
 
@@ -32,11 +32,11 @@ type sampler struct {
 	nodeID string
 	epoch  int64
 	last   time.Time
-	failed bool // that has been told
+	failed bool // that has been logged
 }
 
-// take adds a sample if one is due. It is a courtesy to whoever draws it: what goes wrong
-// is told once, and stops nothing.
+// take adds a sample if one is due. It is only for the plot of the page: what goes wrong
+// is logged once, and stops nothing.
 func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level) {
 	if len(levels) == 0 || !s.due(time.Now()) {
 		return
@@ -57,11 +57,11 @@ func (s *sampler) due(now time.Time) bool {
 }
 
 // Samples is what a node remembers of the samples under one lock. It is filled when
-// somebody asks, and shared by all who ask.
+// a request comes, and shared by all requests.
 type Samples struct {
 	lockKey string
 	ledger  *redisledger.Ledger
-	turn    chan struct{} // held by whoever reads or writes what follows
+	turn    chan struct{} // held while what follows is read or written
 
 	samples []redisledger.Sample // the oldest first
 	next    string

@@ -11,10 +11,10 @@ import (
 )
 
 // watchStages notes beside which keys the jobs stage, which may go one day and leave a stage there.
-// The leader of the node's own lock then tells of those that are left.
+// The leader of the node's own lock then logs those that are left.
 func (t *Term) watchStages(ctx context.Context, w Load) {
 	const later = 5 * time.Second
-	began, told := time.Now(), map[string]bool{}
+	began, logged := time.Now(), map[string]bool{}
 	for noted := false; ctx.Err() == nil; _ = Rest(ctx, later) {
 		if !noted {
 			err := t.Stages.NoteStages(ctx, tasks.StagedBy(Plain(w.Tasks)))
@@ -22,7 +22,7 @@ func (t *Term) watchStages(ctx context.Context, w Load) {
 				t.Log.Debug("it could not be noted where flushes stage", zap.Error(err))
 			}
 		}
-		if noted && (w.Staged == nil || t.tellStages(ctx, w.Staged, told, time.Since(began))) {
+		if noted && (w.Staged == nil || t.logStages(ctx, w.Staged, logged, time.Since(began))) {
 			return
 		}
 	}
@@ -32,8 +32,8 @@ func (t *Term) watchStages(ctx context.Context, w Load) {
 // log reports that no job does.
 const lastRun = time.Minute
 
-// tellStages tells the log of stages that no job flushes; false: there may be more of them.
-func (t *Term) tellStages(ctx context.Context, configured map[string]string, told map[string]bool, waited time.Duration) bool {
+// logStages logs stages that no job flushes; false: there may be more of them.
+func (t *Term) logStages(ctx context.Context, configured map[string]string, logged map[string]bool, waited time.Duration) bool {
 	left, err := t.Stages.Left(ctx, configured)
 	running := map[string]bool{}
 	for _, a := range t.Runner.Running() {
@@ -48,8 +48,8 @@ func (t *Term) tellStages(ctx context.Context, configured map[string]string, tol
 			empty = append(empty, s.Key)
 		case running[s.Job] && waited < lastRun:
 			over = false
-		case !told[s.Key]:
-			told[s.Key] = true
+		case !logged[s.Key]:
+			logged[s.Key] = true
 			t.Log.Warn("changes are staged that no job flushes", zap.String("key", s.Key), zap.String("job", s.Job),
 				zap.Int64("changes", s.Records), zap.String("batch_id", s.ID), zap.String("remedy", doctor.StageRemedy(s.Key)))
 		}

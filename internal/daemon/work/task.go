@@ -51,7 +51,7 @@ func newTask(c config.Config, j config.Job, store *redisconn.Store, dbs site.Dat
 	return t, err
 }
 
-// Policy is what the runner is told of a job, but for its work: a task that has changed is another one.
+// Policy is a job as the runner has it, but for its work: a task that has changed is another one.
 func (t Task) Policy() job.Job {
 	p := t.Task.Policy()
 	p.Version = fmt.Sprintf("%p", t.done)
@@ -70,7 +70,7 @@ func (t Task) Begin() (end func()) {
 // Is reports whether a task is this one, and not one that has replaced it.
 func (t Task) Is(other Task) bool { return t.done == other.done }
 
-// Plain are the jobs as they are looked at.
+// Plain are the jobs without what runs them.
 func Plain(list []Task) []tasks.Task {
 	all := make([]tasks.Task, len(list))
 	for i, t := range list {

@@ -31,7 +31,7 @@ type Lock struct {
 	Stages  *staging.Stages // of the node's own lock: where it is noted who stages where
 	Data    *redisconn.Store
 	Metrics *metrics.Metrics
-	Told    *metrics.Election
+	Elected *metrics.Election
 	Notes   *alert.Notifications
 	Letters *LettersBook
 	Watch   *Watch
@@ -109,7 +109,10 @@ func (t *Term) bind(of Task, keep config.History) boundTask {
 		b.job.Run = t.command(of, keep)
 		return b
 	}
-	b.flush = &flushJob{Task: of, term: t.term, metrics: t.Metrics, told: t.Told, notes: t.Notes, ledger: t.Ledger, watch: t.Watch}
+	b.flush = &flushJob{
+		Task: of, term: t.term, metrics: t.Metrics, elected: t.Elected,
+		notes: t.Notes, ledger: t.Ledger, watch: t.Watch,
+	}
 	b.job.Run = b.flush.run
 	return b
 }
@@ -124,7 +127,7 @@ func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 		if len(tasks) == 0 && len(t.Runner.Running()) == 0 {
 			return // there is nothing to order
 		}
-		takeOrders(ctx, t.Log.Named("job"), t.Ledger, t.Runner, jobsOf(tasks), t.Ordered, t.Timing.HeartbeatInterval)
+		orders{log: t.Log.Named("job"), ledger: t.Ledger, runner: t.Runner}.take(ctx, jobsOf(tasks), t.Ordered, t.Timing.HeartbeatInterval)
 	})
 	wg.Go(After(ctx, later, func() { t.countLetters(ctx, w) }))
 	wg.Go(func() { t.watchStages(ctx, w) })

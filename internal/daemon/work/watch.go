@@ -18,8 +18,8 @@ import (
 const (
 	// standEvery is how often the leader asks the ledger how its jobs stand.
 	standEvery = 15 * time.Second
-	// lookAtJobsWithin bounds a look at the jobs, of which there may be hundreds.
-	lookAtJobsWithin = 10 * time.Second
+	// readJobsWithin bounds a reading of the jobs, of which there may be hundreds.
+	readJobsWithin = 10 * time.Second
 )
 
 // Watch is what a node keeps in mind of the jobs under a lock, under any leader: a new
@@ -43,14 +43,14 @@ func NewWatch() *Watch {
 	return &Watch{states: map[string]redisledger.JobState{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
 }
 
-// TellLateAfter tells from when on each job is late.
-func TellLateAfter(m *metrics.Metrics, c config.Config) {
+// ShowLateAfter shows from when on each job is late.
+func ShowLateAfter(m *metrics.Metrics, c config.Config) {
 	for _, j := range c.Jobs {
 		m.JobLateAfter(j.Name, j.LateAfter)
 	}
 }
 
-// recall learns from the ledger how jobs stand, whoever ran them.
+// recall learns from the ledger how jobs stand, on any node.
 func (w *Watch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs []string) error {
 	states, err := ledger.Jobs(ctx, jobs)
 	if err != nil {
@@ -105,8 +105,8 @@ func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.T
 	return seen.since
 }
 
-// tell reports how a job stands while owner leads.
-func (w *Watch) tell(m *metrics.Metrics, t Task, owner string) {
+// show reports how a job stands while owner leads.
+func (w *Watch) show(m *metrics.Metrics, t Task, owner string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st, known := w.states[t.Config.Name]
@@ -123,7 +123,8 @@ func (w *Watch) tell(m *metrics.Metrics, t Task, owner string) {
 // stands is how a job stands, as far as metrics show it.
 func (w *Watch) stands(t Task, st redisledger.JobState, owner string) diagnose.Job {
 	j := diagnose.Job{
-		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule), LateAfterSeconds: t.Config.LateAfter.Seconds(),
+		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule),
+		LateAfterSeconds: t.Config.LateAfter.Seconds(),
 	}
 	j.ConsecutiveFailures, j.Paused = int(st.ConsecutiveFailures), direct.PauseOf(st.Paused)
 	j.Awaited = j.Command && st.RunsUnder(owner)
@@ -131,10 +132,10 @@ func (w *Watch) stands(t Task, st redisledger.JobState, owner string) diagnose.J
 	return j
 }
 
-// LookAt reports how jobs stand that this node does not run while owner leads: who runs them may die with
+// ReadOthers reports how jobs stand that this node does not run while owner leads: its runner may die with
 // what it knows. It reports whether it has seen them.
-func (w *Watch) LookAt(ctx context.Context, ledger *redisledger.Ledger, jobs []Task, m *metrics.Metrics, owner string) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookAtJobsWithin)
+func (w *Watch) ReadOthers(ctx context.Context, ledger *redisledger.Ledger, jobs []Task, m *metrics.Metrics, owner string) bool {
+	ctx, cancel := context.WithTimeout(ctx, readJobsWithin)
 	defer cancel()
 	if w.recall(ctx, ledger, tasks.Names(jobs)) != nil {
 		return false
@@ -145,7 +146,7 @@ func (w *Watch) LookAt(ctx context.Context, ledger *redisledger.Ledger, jobs []T
 				m.FlushBehind(t.Config.Name, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
 			}
 		}
-		w.tell(m, t, owner)
+		w.show(m, t, owner)
 	}
 	return true
 }
