@@ -77,7 +77,8 @@ func (n *Notifications) Reload(c config.Config) {
 	var routes []notify.Route
 	for _, t := range c.Notify {
 		n.targets = append(n.targets, audience{name: t.Name, on: t.On, jobs: t.Jobs})
-		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t, func() []string { return secret.Known(c) }), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
+		known := func() []string { return secret.Known(c) }
+		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t, known), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
 	}
 	jobs := map[string]*reportedJob{}
 	for _, j := range c.Jobs {
@@ -117,7 +118,8 @@ func targetOf(t config.Notify, known func() []string) notify.Target {
 func commandEnv(all []string) []string {
 	return slices.DeleteFunc(all, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains([]string{"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}, name)
+		ofSystemd := []string{"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
+		return slices.Contains(ofSystemd, name)
 	})
 }
 

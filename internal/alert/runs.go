@@ -68,7 +68,8 @@ func (j *reportedJob) succeed(before *reportedJob, noted bool) *reportedJob {
 		return j
 	}
 	j.known, j.held, j.failures, j.failing = before.known, before.held, before.failures, before.failing
-	j.reportedAt, j.failedAt, j.pending, j.lateness, j.letters = before.reportedAt, before.failedAt, before.pending, before.lateness, before.letters
+	j.reportedAt, j.failedAt, j.pending = before.reportedAt, before.failedAt, before.pending
+	j.lateness, j.letters = before.lateness, before.letters
 	j.job.Paused, j.job.Awaited = before.job.Paused, before.job.Awaited
 	j.moved()
 	return j

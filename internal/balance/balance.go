@@ -207,5 +207,5 @@ func (b *Balancer) Deferral(lockKey string) time.Duration {
 	for i, seat := range seats {
 		parts[i] = part{lock: seat.LockKey(), ours: seat.Leads()}
 	}
-	return courtesyFor(b.self, lockKey, parts, s)
+	return deferralFor(b.self, lockKey, parts, s)
 }

@@ -19,7 +19,7 @@ func TestDeferralGrowsWithWhatANodeLeads(t *testing.T) {
 	led := map[string]bool{}
 	last := time.Duration(0)
 	for i, lock := range h.locks["x"] {
-		d := courtesyFor("a", "x8", partsOf(h.locks["x"], led), s)
+		d := deferralFor("a", "x8", partsOf(h.locks["x"], led), s)
 		switch {
 		case i < 3 && d != 0:
 			t.Errorf("leads %d of 9, of which 3 are its share: %v", i, d)
@@ -34,7 +34,7 @@ func TestDeferralGrowsWithWhatANodeLeads(t *testing.T) {
 	}
 	alone := h.look(h.up["a"])
 	alone.complete(func(id string, _ time.Time) bool { return id != "a" })
-	if d := courtesyFor("a", "x8", partsOf(h.locks["x"], led), alone); d != 0 {
+	if d := deferralFor("a", "x8", partsOf(h.locks["x"], led), alone); d != 0 {
 		t.Errorf("deferring to nobody: %v", d)
 	}
 }
@@ -50,8 +50,8 @@ func TestDeferralNeedsSomebodyWhoLeadsLess(t *testing.T) {
 		least   time.Duration
 		most    time.Duration
 	}{
-		{"the other of two died", map[string]string{"x0": "a", "x1": "a", "x2": "b"}, []string{"b"}, 0, courtesyStep},
-		{"who is left leads as many", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, courtesyStep},
+		{"the other of two died", map[string]string{"x0": "a", "x1": "a", "x2": "b"}, []string{"b"}, 0, deferralStep},
+		{"who is left leads as many", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, deferralStep},
 		{"who is left leads more", map[string]string{"x0": "b", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, 0},
 		{"somebody is idle", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c", "d"}, leastDeferral, mostDeferral},
 		{"the same, and nobody led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, leastDeferral, mostDeferral},
@@ -64,7 +64,7 @@ func TestDeferralNeedsSomebodyWhoLeadsLess(t *testing.T) {
 		s := h.look(h.up["a"])
 		s.complete(func(string, time.Time) bool { return false })
 		led := map[string]bool{"x0": c.leaders["x0"] == "a", "x1": c.leaders["x1"] == "a"}
-		if d := courtesyFor("a", "x2", partsOf(h.locks["x"], led), s); d < c.least || d > c.most {
+		if d := deferralFor("a", "x2", partsOf(h.locks["x"], led), s); d < c.least || d > c.most {
 			t.Errorf("%s: %v, want %v to %v", c.name, d, c.least, c.most)
 		}
 	}
@@ -77,7 +77,7 @@ func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		order := make([]string, 8)
 		for _, key := range keys {
-			order[courtesyFor(id, key, partsOf(keys, nil), nil)/courtesyStep] += key
+			order[deferralFor(id, key, partsOf(keys, nil), nil)/deferralStep] += key
 		}
 		orders[fmt.Sprint(order)] = true
 		for i, key := range order[:6] {
@@ -117,7 +117,7 @@ func TestWhoSteppedDownByOrderIsDeferringToTheLivingOnly(t *testing.T) {
 			}
 		}
 		s.complete(func(string, time.Time) bool { return false })
-		if d := courtesyFor("a", "x1", partsOf(h.locks["x"], map[string]bool{"x0": true}), s); d != c.waiting {
+		if d := deferralFor("a", "x1", partsOf(h.locks["x"], map[string]bool{"x0": true}), s); d != c.waiting {
 			t.Errorf("%s: %v, want %v", c.name, d, c.waiting)
 		}
 	}

@@ -119,7 +119,7 @@ func (c contest) find(id string) (Node, bool) {
 const (
 	// leastDeferral is enough for those who lead less to ask: a hint, and a round trip.
 	leastDeferral = 150 * time.Millisecond
-	courtesyStep  = 50 * time.Millisecond // for each lock beyond the share
+	deferralStep  = 50 * time.Millisecond // for each lock beyond the share
 	mostDeferral  = 400 * time.Millisecond
 )
 
@@ -129,7 +129,7 @@ type part struct {
 	ours bool
 }
 
-// courtesyFor is how long a node leaves a free lock to others: not at all while it leads
+// deferralFor is how long a node leaves a free lock to others: not at all while it leads
 // fewer than its share, and hardly where no node is left that leads fewer. s is what was
 // last seen, nil before the first reading.
 //
@@ -138,7 +138,7 @@ type part struct {
 // after the other, and each in an order of its own.
 //
 // Every attempt at every lock asks this: it takes time in proportion to the locks, no more.
-func courtesyFor(self, lockKey string, parts []part, s *scene) time.Duration {
+func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	if s == nil {
 		return inTurn(self, lockKey, parts, s, mostDeferral)
 	}
@@ -162,11 +162,11 @@ func courtesyFor(self, lockKey string, parts []part, s *scene) time.Duration {
 		return inTurn(self, lockKey, parts, s, leastDeferral)
 	}
 	// Two who lead as many shall not ask at the same moments for all of several locks.
-	chance := time.Duration(taste(self, lockKey)%uint32(courtesyStep/time.Millisecond)) * time.Millisecond
+	chance := time.Duration(taste(self, lockKey)%uint32(deferralStep/time.Millisecond)) * time.Millisecond
 	if !s.rivals(lockKey, ours) {
 		return chance
 	}
-	return min(leastDeferral+time.Duration(ours-share)*courtesyStep+chance, mostDeferral)
+	return min(leastDeferral+time.Duration(ours-share)*deferralStep+chance, mostDeferral)
 }
 
 // inTurn is how long a node waits so that it asks first for the free locks that are more to
@@ -181,7 +181,7 @@ func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) ti
 			return most
 		}
 		if !p.ours && (s == nil || s.of[p.lock].free) && taste(self, p.lock) < mine {
-			wait += courtesyStep
+			wait += deferralStep
 		}
 	}
 	return min(wait, most)

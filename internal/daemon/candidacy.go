@@ -128,7 +128,8 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 func (c *candidacy) workLock() work.Lock {
 	return work.Lock{
 		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Data: c.data,
-		Metrics: c.metrics, Elected: c.elected, Notes: c.notes, Letters: c.letters, Watch: c.watch, Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
+		Metrics: c.metrics, Elected: c.elected, Notes: c.notes, Letters: c.letters, Watch: c.watch,
+		Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
 		Config: func() config.Config {
 			w, _ := c.current()
 			return w.Config

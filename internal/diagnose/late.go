@@ -113,7 +113,8 @@ func (j Job) Lag() (time.Duration, bool) {
 // IsFailing reports whether the last run that counts failed. A command that is kept running
 // succeeds without an end: while it runs, the one that ended before says nothing.
 func (j Job) IsFailing() bool {
-	return j.ConsecutiveFailures > 0 || j.Running == nil && j.LastRun != nil && (j.LastRun.State == "failed" || j.LastRun.State == "timed_out")
+	ended := j.Running == nil && j.LastRun != nil
+	return j.ConsecutiveFailures > 0 || ended && (j.LastRun.State == "failed" || j.LastRun.State == "timed_out")
 }
 
 // IsUnwritten reports whether the job is a flush that fails while changes wait, or may: however

@@ -107,7 +107,8 @@ func (s Snapshot) jobProblems() (all []Problem) {
 		}
 		switch {
 		case j.DeadLetters != nil && *j.DeadLetters > 0:
-			all = append(all, Problem{Code: CodeDeadLetters, Job: j.Name, Count: *j.DeadLetters, Command: "baton dead list --count --job " + j.Name})
+			command := "baton dead list --count --job " + j.Name
+			all = append(all, Problem{Code: CodeDeadLetters, Job: j.Name, Count: *j.DeadLetters, Command: command})
 		case j.DeadLetters == nil && j.LastRun != nil && j.LastRun.Dead > 0:
 			all = append(all, Problem{Code: CodeDeadLetters, Job: j.Name, Command: "baton dead list --job " + j.Name})
 		}

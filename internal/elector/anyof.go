@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// AnyOf is a Lock made of several, its slots: whoever holds one of them holds it. N
+// AnyOf is a Lock made of several, its slots: the holder of one of them holds it. N
 // slots let N holders in, as a semaphore of N does. The free slot with the lowest
 // number is taken.
 //
@@ -21,7 +21,7 @@ type AnyOf struct {
 	owner string // who has asked last
 	at    int    // the slot that the owner holds, or may hold: its request was not answered; -1 none
 	// floors are the highest epochs known of each slot. Another slot's would make a
-	// slot that was never taken look as if it had forgotten its leader.
+	// slot that was never taken seem to have forgotten its leader.
 	floors []int64
 }
 

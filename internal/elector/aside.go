@@ -9,7 +9,7 @@ import (
 // aside is to what extent a node that has given the lead up lets others go first:
 // until then it asks as an observer. After a step-down that is over as soon as others
 // have had their turn; after an abdication it is not, since this node cannot do the
-// work whoever has led meanwhile.
+// work even if others have led meanwhile.
 type aside struct {
 	until heartbeat.Instant // 0: not at all
 	over  <-chan struct{}   // nil after a step-down

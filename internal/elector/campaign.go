@@ -20,13 +20,13 @@ const expirySlack = 5 * time.Millisecond
 const pollJitter = 50 * time.Millisecond
 
 // hintSpacing is how soon after an answer a hint may lead to the next attempt:
-// anybody can publish one.
+// any client can publish one.
 const hintSpacing = 20 * time.Millisecond
 
 // While hints are being listened for, polls only find out that one was lost. They
 // are three times rarer then, but no rarer than every hintedPoll. With the defaults that
 // is within what is left of a lease just before its renewal: as long as the leader
-// renews, a standby that looks finds the lease that it has seen.
+// renews, a standby that asks finds the lease that it has seen.
 const (
 	hintedPolls = 3 // poll intervals
 	hintedPoll  = 8 * time.Second
@@ -41,16 +41,19 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	}
 	trouble := newBackoff(e.cfg.Timing.TTL)
 	doubtful, polling := false, false
-	e.since = vacancy{}
+	e.since = freeSince{}
 	var last Answer
 	if e.standsAside(last) {
 		e.gather(ctx, hintSpacing) // another may lead by then; and the hint is our own
 	}
 	for ctx.Err() == nil {
 		observer := e.cfg.Observer || e.standsAside(last)
-		deferring := !observer && e.courtesyLeft() > 0
+		deferring := !observer && e.deferralLeft() > 0
+		candidate := Candidate{
+			Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Deferring: deferring, Polling: polling,
+		}
 		sent := e.cfg.Clock()
-		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Deferring: deferring, Polling: polling})
+		answer, err := e.attempt(ctx, candidate)
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
 				e.giveBack(ctx, cmp.Or(answer.Owner, owner))
@@ -93,7 +96,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			continue // others have had their turn already: now as a candidate
 		}
 		if !e.cfg.Observer && answer.Code == CodeLeft {
-			answer.Reason = "" // it is none, and the end of its term has told why it stands aside
+			answer.Reason = "" // it is none, and the end of its term has said why it stands aside
 		}
 		e.known(answer)
 		hinted := e.await(ctx, answer, deferring)
@@ -135,9 +138,9 @@ func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted b
 	began := e.cfg.Clock()
 	wait := e.aside.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
 	if deferring && e.since.free {
-		// Not later than that: nobody else may be there. With none left the next attempt
+		// Not later than that: there may be no other node. With none left the next attempt
 		// follows at once.
-		wait = min(wait, e.courtesyLeft())
+		wait = min(wait, e.deferralLeft())
 	}
 	if !e.pause(ctx, wait) {
 		return false
@@ -168,7 +171,7 @@ func (e *Elector) gather(ctx context.Context, d time.Duration) {
 	}
 }
 
-// known notes who holds the lock, or why nobody may take it, and tells when that
+// known notes who holds the lock, or why no node may take it, and reports when that
 // changes.
 func (e *Elector) known(a Answer) {
 	e.floor = max(e.floor, a.Epoch)
@@ -192,7 +195,7 @@ func (e *Elector) known(a Answer) {
 // giveBack releases a lock that a request of ours has taken, or may have taken,
 // although no term came of it.
 func (e *Elector) giveBack(ctx context.Context, owner string) {
-	// Not known to be given back, it runs out by itself: contact has told why.
+	// Not known to be given back, it runs out by itself: contact has reported why.
 	_ = e.release(ctx, owner, Handover{Event: string(EventReleased), Reason: "no term came of it"})
 }
 

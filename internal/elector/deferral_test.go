@@ -225,7 +225,7 @@ func TestDeferralBeginsAfterAQuarantine(t *testing.T) {
 }
 
 // A node that is deferring polls as every other does, and is deferring again at the next
-// vacancy.
+// free lock.
 func TestDeferralLeavesThePollsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)

@@ -32,8 +32,8 @@
 //	│         │ ── wait over, hint ──► │         │ ◄─┘ ask as another owner
 //	└─────────┘                        └────┬────┘
 //	  ▲     ▲                               │ won, and trusted still
-//	  │     │ time over, or somebody        ▼
-//	  │     │ else has led             ┌─────────┐
+//	  │     │ time over, or another         ▼
+//	  │     │ node has led             ┌─────────┐
 //	  │ ┌───┴───┐                      │ leading │ ◄─┐ renewed
 //	  │ │ aside │                      └──┬───┬──┘ ──┘
 //	  │ └───────┘                         │   │ ordered to step down, shutting down,
@@ -56,8 +56,8 @@
 //     a hint: the lock was released, or hints cease or are back. Where hints are being
 //     listened for ([Config]'s Hinted) polls only find out that one was lost: three
 //     intervals, at most 8 s. Other programs give no hints: their locks are polled as if
-//     nobody listened. A foreign holder has no name and no epoch.
-//   - Wait: no client holds the lock, and we may not have it. [EventWaiting] tells why:
+//     there were none. A foreign holder has no name and no epoch.
+//   - Wait: no client holds the lock, and we may not have it. [EventWaiting] says why:
 //     reserved for the named successor (at most [ReserveFor]), left to a live node of a
 //     higher priority (half a second: it may be dead), paused (until resumed; only the
 //     poll or a hint ends it), in quarantine (see below), we are an observer, or
@@ -73,29 +73,29 @@
 //
 // While asking:
 //
-//   - The reply to an acquire is lost: the same owner asks again and is told that
+//   - The reply to an acquire is lost: the same owner asks again and is answered that
 //     it has won, under the same epoch. If we stop instead, the lock is given back.
 //   - The reply to an acquire is late: trust counts from the sending; if too
 //     little is left to start anything, the lock is given back.
 //   - An acquire arrives after all of that, even after its own give-back: the lock is
-//     held for nobody, until that one lease has ended.
-//   - The store is away: attempts go on. Trouble is told once, once more if it turns
+//     held by no term, until that one lease has ended.
+//   - The store is away: attempts go on. Trouble is reported once, once more if it turns
 //     into one of another kind that lasts, and once when it is over.
 //   - A hint is lost, doubled or false: the poll is the truth. A lost one costs a
 //     poll, never more than what is left of the lease; a named successor that missed
-//     its hint comes too late, and whoever steps down may find nobody there. Forged
+//     its hint comes too late, and the lock may be free for a while. Forged
 //     ones cause an attempt every 20 ms, a renewal every 50 ms, and nothing else.
 //
 // While leading:
 //
 //   - A renewal is unanswered: the window does not move; ask again at once. When
-//     the soft stop passes, the work is told to stop; renewals go on, so that a
+//     the soft stop passes, the work is cancelled; renewals go on, so that a
 //     drain does not outlive its lease if the store comes back.
-//   - A renewal is answered "not yours" ([ErrLost]): the work is told to stop now.
-//     The lock is not released: it is somebody else's.
+//   - A renewal is answered "not yours" ([ErrLost]): the work is cancelled now.
+//     The lock is not released: it is another node's.
 //   - The hard stop passes and the work has neither returned nor settled: the process
 //     dies. What it leaves half done in a database is rolled back there, or fenced by
-//     the epoch. What has settled only tells how it ended; nobody dies for that.
+//     the epoch. What has settled only records how it ended; no process dies for that.
 //   - The process was stopped (SIGSTOP, suspend) beyond its hard stop: the first
 //     thing that runs on waking is the guard, not the store's answer. The window is
 //     closed, the work gets a quarter of a second to return, then Die. A paused VM
@@ -103,64 +103,64 @@
 //     here can notice, and the epoch in the databases is what is left.
 //   - The lease has expired: it is never renewed again, even if the store would.
 //     The owner is deleted if it is still there, and the next term has a new one.
-//   - The observer hangs (its log is not read any more): the work is told to stop
-//     first, and Die waits for nobody. If telling of the win took the window, no work
+//   - The observer hangs (its log is not read any more): the work is cancelled
+//     first, and Die does not wait for it. If reporting the win took the window, no work
 //     begins.
 //   - The work panics: that is the process' end; a LeadFunc recovers what it can.
 //
 // While ending:
 //
 //   - The release fails at once (a cut connection): it is tried once more. If it is
-//     not answered, the lease runs out by itself, and the end is told as not Released.
+//     not answered, the lease runs out by itself, and the end is reported as not Released.
 //   - The release is answered late: its owner is never used again.
 //   - The lease is lost or expires during a drain: the term ends as that.
-//   - The process crashes: the lease runs out, unless somebody who has seen it die
+//   - The process crashes: the lease runs out, unless a process that has seen it die
 //     deletes its owner (`baton release --crashed`, by the lease file).
 //
 // When the store has forgotten (a restart, a failover, FLUSHALL, an eviction):
 //
-//   - A leader that it does not know may trust its lease still. So nobody new wins for
+//   - A leader that it does not know may trust its lease still. So no new leader wins for
 //     one lease: quarantine. It ends early if the leader renews: inside its window it
-//     puts its lock back, unless somebody has won since. A renewal from before the
+//     puts its lock back, unless another node has won since. A renewal from before the
 //     accident puts nothing back.
 //   - What shows it: another incarnation of the store than that which wrote the term; a
 //     lock that is gone before a lease that a standby has seen can have ended; a
 //     candidate that knows of an epoch ([Candidate]'s Floor) in a store that knows of none.
 //   - To a candidate that knows of none either the lock is new: it wins at once.
-//     Whoever runs remembers what it has heard; a daemon also asks its state directory,
-//     else its databases, when it starts; `baton lock` has nobody to ask.
+//     A running node remembers what it has heard; a daemon also asks its state directory,
+//     else its databases, when it starts; `baton lock` has nothing to ask.
 //   - The accident does not show: data was replaced beneath a store that goes on under
-//     the same name (made a replica of one that lagged and a master again, with nobody
-//     asking in between). Then the epoch in the databases is what is left.
-//   - The store is an old master that nobody follows any more and that acknowledges all
+//     the same name (made a replica of one that lagged and a master again, without a request
+//     in between). Then the epoch in the databases is what is left.
+//   - The store is an old master without replicas and that acknowledges all
 //     the same: wait_replicas, or a quorum, and else the epoch in the databases.
 //
 // # Handing over
 //
-// An order ([Order]: step down, perhaps in favour of somebody; a pause is one, too)
+// An order ([Order]: step down, perhaps in favour of a node; a pause is one, too)
 // comes with the answer to a renewal; a hint only makes that renewal come at once. The
 // work ends, the lock is released and perhaps reserved, and this node stands aside: it
-// goes on asking, as an observer. After a step-down that lasts until somebody else has
-// led, which a higher epoch tells, or for a poll interval and a bit: a node alone then
-// leads again; where the first look already tells so, the next one follows at once.
-// After an [Abdication] it lasts for the cool-down, whoever has led meanwhile, or until
-// whoever abdicated calls it over. Work that returns by itself is a step-down, unless
-// the election ends with it ([ErrDone]); a shutdown, a loss and an expiry put nobody
+// goes on asking, as an observer. After a step-down that lasts until another node has
+// led, which a higher epoch shows, or for a poll interval and a bit: a node alone then
+// leads again; where the first answer already shows that, the next one follows at once.
+// After an [Abdication] it lasts for the cool-down, even if others have led meanwhile, or until
+// the node that abdicated ends it. Work that returns by itself is a step-down, unless
+// the election ends with it ([ErrDone]); a shutdown, a loss and an expiry put no node
 // aside. A leader that is asked twice steps down once.
 //
 // # Deferral
 //
 // A node that leads more than its share of several locks leaves a free one to others
 // for a moment ([Config]'s Deferral, at most half a second), so that work spreads
-// without anybody handing it out. It asks as a deferring candidate: whoever is named
-// successor wins all the same, everybody else is told that the lock is free. The time
+// without a coordinator. It asks as a deferring candidate: a named
+// successor wins all the same, the others are answered that the lock is free. The time
 // counts from that answer; when it is over and the lock is still free, we ask for it.
 // A lock that is held, paused, in quarantine or reserved for another is not free:
 // deferral begins after that, and a held one is polled as ever. Renewals know of none.
 //
 //   - The others are dead, or do not want it: the lock stays free for that time, once.
-//   - The others are as deferring: whoever has the least wins, or wins by chance.
-//   - A hint comes meanwhile: we look again, and the time goes on. It ends early where
+//   - The others are as deferring: the one with the least wins, or wins by chance.
+//   - A hint comes meanwhile: we ask again, and the time goes on. It ends early where
 //     Deferral says less than before, as after the death of others.
 //   - The store is away meanwhile: the time goes on, too.
 //   - We die meanwhile: we held nothing.
@@ -171,14 +171,14 @@
 //
 // The lock gives them, above what it has stored and above the candidate's Floor, and
 // from its clock in milliseconds where it may have forgotten some. The Floor is the
-// highest epoch that this process has seen, told with every Held and Wait (but by a
+// highest epoch that this process has seen, that of every Held and Wait (but by a
 // quorum's Wait, see there), and before that what [Config] brings. Where a database knows a higher one than the term's,
 // [Term.Raise] lifts the term's above it, or finds that the lock is lost.
 //
 // # Others of its kind
 //
 //   - An observer (candidate: false) asks in order to know who leads. It never wins,
-//     also where nobody else is there.
+//     also where no other node is there.
 //   - Several electors in one process share a [heartbeat.Beat] and a connection: their
 //     renewals go at the same moments, in one round trip. An error of the connection
 //     costs each of them one attempt. For one key a process makes one lock.
@@ -195,5 +195,5 @@
 //
 // That an epoch is never given twice, and that a deposed leader's transaction
 // does not commit: those are the lock's and the databases' promises. Here it is
-// only made unlikely that anybody needs them.
+// only made unlikely that they are needed.
 package elector

@@ -37,7 +37,7 @@ type Abdication struct {
 
 func (a *Abdication) Error() string { return "abdicated: " + a.Reason }
 
-// Config is what an elector can be told beyond its lock and its work.
+// Config is what an elector is given beyond its lock and its work.
 type Config struct {
 	NodeID string
 	Timing heartbeat.Timing
@@ -87,17 +87,17 @@ type Elector struct {
 	floor int64         // the highest epoch this process has seen
 	lease lastLease     // what a leader that the store has forgotten may still trust
 	aside aside         // to what extent others go first
-	since vacancy       // since when the lock is free, of the campaign alone
+	since freeSince     // since when the lock is free, of the campaign alone
 
 	mu          sync.Mutex
 	storeDown   error // what the store's trouble is, nil while it answers
-	told        error // the trouble that was told last, and when
-	toldAt      heartbeat.Instant
+	reported    error // the trouble that was reported last, and when
+	reportedAt  heartbeat.Instant
 	leading     *Term
-	held        bool              // by somebody else
-	holder      string            // node; "" while nobody is known to, or a foreign client does
+	held        bool              // by another client
+	holder      string            // node; "" while no node is known to, or a foreign client does
 	holderEpoch int64             // of its term; 0 while unknown
-	waiting     string            // why nobody may take the free lock; "" when that is not so
+	waiting     string            // why no node may take the free lock; "" when that is not so
 	waitCode    Code              // the same for programs
 	progress    heartbeat.Instant // when a loop last went round, or will after a wait
 }
@@ -122,7 +122,10 @@ func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = heartbeat.Boottime
 	}
-	return &Elector{lock: lock, lead: lead, cfg: cfg, kick: make(chan struct{}, 1), floor: cfg.Floor, lease: lastLease{length: cfg.Lease}, progress: cfg.Clock()}, nil
+	return &Elector{
+		lock: lock, lead: lead, cfg: cfg, kick: make(chan struct{}, 1),
+		floor: cfg.Floor, lease: lastLease{length: cfg.Lease}, progress: cfg.Clock(),
+	}, nil
 }
 
 // Run campaigns and leads until ctx ends, and returns when the work has returned
@@ -149,7 +152,7 @@ func (e *Elector) Leading() *Term {
 }
 
 // Holder returns the node that holds the lock as far as this node knows; "" when
-// nobody is known to.
+// no node is known to.
 func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -164,7 +167,7 @@ func (e *Elector) Held() bool {
 	return e.held
 }
 
-// Waiting returns why nobody may take the free lock yet, for programs and in words; both are "" when
+// Waiting returns why no node may take the free lock yet, for programs and in words; both are "" when
 // that is not so.
 func (e *Elector) Waiting() (Code, string) {
 	e.mu.Lock()
@@ -194,11 +197,11 @@ func (e *Elector) waits(d time.Duration) {
 	e.progress = e.cfg.Clock().Add(d)
 }
 
-// anotherTrouble is how long trouble of another kind must come after what was told
-// before it is told, too: a store that starts up refuses for a moment.
+// anotherTrouble is how long trouble of another kind must come after what was reported
+// before it is reported, too: a store that starts up refuses for a moment.
 const anotherTrouble = 5 * time.Second
 
-// contact notes whether the store answered, and tells once when that changes. A
+// contact notes whether the store answered, and reports once when that changes. A
 // refusal is an answer, but not one that helps: an operator who has read that the
 // store is silent must also read, if it lasts, that it wants another password.
 func (e *Elector) contact(err error) {
@@ -210,16 +213,16 @@ func (e *Elector) contact(err error) {
 	e.progress = now
 	before := e.storeDown
 	e.storeDown = err
-	tell := err != nil && (before == nil ||
-		errors.Is(err, ErrRefused) != errors.Is(e.told, ErrRefused) && now.Sub(e.toldAt) > anotherTrouble)
-	if tell {
-		e.told, e.toldAt = err, now
+	report := err != nil && (before == nil ||
+		errors.Is(err, ErrRefused) != errors.Is(e.reported, ErrRefused) && now.Sub(e.reportedAt) > anotherTrouble)
+	if report {
+		e.reported, e.reportedAt = err, now
 	}
 	e.mu.Unlock()
 	switch {
 	case err == nil && before != nil:
 		e.cfg.Observe(Event{Kind: EventStoreBack})
-	case tell:
+	case report:
 		e.cfg.Observe(Event{Kind: EventStoreLost, Err: err})
 	}
 }

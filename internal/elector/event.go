@@ -10,8 +10,8 @@ const (
 	EventWon         EventKind = "won"          // a term begins
 	EventStandby     EventKind = "standby"      // another client holds the lock: Holder, or "" for a foreign client
 	EventWaiting     EventKind = "waiting"      // no client holds the lock, and this node may not take it yet: Reason
-	EventStopping    EventKind = "stopping"     // the work was told to end: Reason
-	EventLost        EventKind = "lost"         // the term ended: the lock is somebody else's
+	EventStopping    EventKind = "stopping"     // the work was cancelled: Reason
+	EventLost        EventKind = "lost"         // the term ended: the lock is another node's
 	EventExpired     EventKind = "expired"      // the term ended: the trust window closed unrenewed
 	EventSteppedDown EventKind = "stepped_down" // the term ended by order, or by its work
 	EventReleased    EventKind = "released"     // the term ended by shutdown
@@ -31,7 +31,7 @@ func (k EventKind) Ends() bool {
 	return false
 }
 
-// Event is told to the observer, from the elector's own goroutines: an observer
+// Event goes to the observer, from the elector's own goroutines: an observer
 // must return soon.
 type Event struct {
 	Kind   EventKind

@@ -7,7 +7,7 @@ import (
 )
 
 // lastLease is the longest lease that a leader may still trust, by what this node knows.
-// Where a store has lost its data, nobody may win before that is over.
+// Where a store has lost its data, no node may win before that is over.
 //
 // A lease that was longer than the one heard of now counts for as long as it may last from
 // the last time that it was heard of, and no longer: one of an hour, seen once, must not

@@ -34,8 +34,8 @@ type Lock interface {
 	Acquire(ctx context.Context, c Candidate) (Answer, error)
 	// Renew extends the lease by its TTL if owner still holds it, and brings back
 	// what operators ask of the leader. A store that lost the lock, and in which
-	// nobody has won since, gives it back: epoch says whose term it was. ErrLost if
-	// another client holds it, or nobody because the lease ran out. It is called
+	// no node has won since, gives it back: epoch says whose term it was. ErrLost if
+	// another client holds it, or none because the lease ran out. It is called
 	// inside the trust window only.
 	Renew(ctx context.Context, owner string, epoch int64) (Order, error)
 	// Release gives the lock up if owner holds it; if not, it does nothing.
@@ -49,19 +49,19 @@ type Candidate struct {
 	Owner string // the UUID that the term will have
 	// Floor is the highest epoch that this node knows of; the term's will be above
 	// it. With zero the node knows of no earlier term at all, so a store that knows
-	// of none either is new; otherwise such a store has lost its data, and nobody
+	// of none either is new; otherwise such a store has lost its data, and no node
 	// wins before the lease of a leader that it has forgotten must have ended.
 	Floor int64
 	// Lease is the longest that a leader may still trust, by what this node knows. A store
 	// that has lost its data keeps everybody waiting for as long at least. 0: unknown.
 	Lease time.Duration
-	// Observer: this node never leads. It asks to be told who does.
+	// Observer: this node never leads. It asks to learn who does.
 	Observer bool
 	// Deferring: the node takes the lock if it is reserved for it; one that is merely
 	// free it leaves to others for now. It is answered Wait then, [CodeLeft].
 	Deferring bool
 	// Polling: nothing suggests that anything has changed since the last answer,
-	// Held. A lock may then answer Held by a cheaper look, with an older Holder.
+	// Held. A lock may then answer Held by a cheaper request, with an older Holder.
 	Polling bool
 }
 
@@ -106,7 +106,7 @@ type Answer struct {
 	Lease   time.Duration // of Held: what the holder asks for; 0 while unknown
 	Code    Code          // of Wait
 	Reason  string        // of Wait: "reserved for db2", "paused by alice: upgrade"
-	FreeFor time.Duration // of Won: for how long nobody had held the lock; 0 while unknown
+	FreeFor time.Duration // of Won: for how long the lock had been free; 0 while unknown
 	// Owner is the owner of the term that was won, where the lock could not use the
 	// candidate's any more: a late request might still release it. Else it is "".
 	Owner string

@@ -67,13 +67,15 @@ func (e *Elector) reign(ctx context.Context, term *Term) aside {
 	return e.conclude(ctx, term, end, err)
 }
 
-// kickSpacing keeps hints, which anybody who reaches the store can forge, from
+// kickSpacing keeps hints, which any client of the store can forge, from
 // making the leader renew without a pause.
 const kickSpacing = 50 * time.Millisecond
 
-// attend waits until the work has returned, telling it to stop at the first
+// attend waits until the work has returned, cancelling it at the first
 // reason to. It returns that reason and the work's own error.
-func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, worked <-chan error, stop context.CancelCauseFunc) (ending, error) {
+func (e *Elector) attend(
+	ctx context.Context, term *Term, ends <-chan ending, worked <-chan error, stop context.CancelCauseFunc,
+) (ending, error) {
 	var end ending
 	shutdown := ctx.Done()
 	var kick <-chan time.Time // when to renew for a hint
@@ -95,7 +97,7 @@ func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, wo
 			next = shutDown(ctx)
 		case next = <-ends:
 		case h := <-e.cfg.Hints:
-			// An order may have been told while nobody listened.
+			// An order may have come while hints were interrupted.
 			if (h == HintControl || h == HintSubscribed) && kick == nil {
 				kick = time.After(kickSpacing - e.cfg.Clock().Sub(kicked))
 			}
@@ -125,7 +127,10 @@ func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 		order, err := e.lock.Renew(ctx, term.owner, term.Epoch())
 		if err == nil && order.StepDown && !ordered {
 			ordered = true
-			ends <- ending{cause: ErrSteppedDown, event: EventSteppedDown, reason: order.Reason, code: order.Code, to: order.To, aside: e.asideTime()}
+			ends <- ending{
+				cause: ErrSteppedDown, event: EventSteppedDown, reason: order.Reason,
+				code: order.Code, to: order.To, aside: e.asideTime(),
+			}
 		}
 		return err
 	}
@@ -146,14 +151,17 @@ func leaseEnded(lost bool) ending {
 	return ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
 }
 
-// conclude releases the lock, if there is still something to release, and tells.
+// conclude releases the lock, if there is still something to release, and reports the end.
 func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) aside {
 	var err error
 	if end.event != EventLost {
 		err = e.release(ctx, term.owner, Handover{Event: string(end.event), Reason: end.reason, Code: end.code, To: end.to})
 	}
 	e.setRole(nil, "")
-	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Code: end.code, Err: errors.Join(workErr, err), Released: err == nil})
+	e.cfg.Observe(Event{
+		Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Code: end.code,
+		Err: errors.Join(workErr, err), Released: err == nil,
+	})
 	if end.aside == 0 {
 		return aside{}
 	}

@@ -17,7 +17,7 @@ type Term struct {
 	epoch  atomic.Int64
 	window *heartbeat.Window
 
-	freeSince heartbeat.Instant // the lock was nobody's from then until this term; 0: not known
+	freeSince heartbeat.Instant // the lock was free from then until this term; 0: not known
 
 	closed  chan struct{}
 	settled atomic.Bool
@@ -49,7 +49,7 @@ func (t *Term) Trusted() bool { return t.window.Trusted() }
 func (t *Term) Overdue() bool { return t.window.Overdue() }
 
 // Closed is closed when nothing may be started any more: the soft stop has passed, or the
-// lease is lost. Work that was told to end for another reason before learns it from this.
+// lease is lost. Work that was cancelled for another reason before learns it from this.
 func (t *Term) Closed() <-chan struct{} { return t.closed }
 
 // UntilHardStop is the time left in which what runs must have ended; zero or less
@@ -57,7 +57,7 @@ func (t *Term) Closed() <-chan struct{} { return t.closed }
 func (t *Term) UntilHardStop() time.Duration { return t.window.UntilHard() }
 
 // Settle says that nothing which the work has started can change anything any more: what
-// is left of it only tells how it ended. From then on the process does not end at the hard
+// is left of it only records how it ended. From then on the process does not end at the hard
 // stop for work that has not returned.
 func (t *Term) Settle() { t.settled.Store(true) }
 

@@ -14,7 +14,7 @@
 //
 //	renewed   S and H move to those of the request that was just answered
 //	unknown   no answer: S and H stay; ask again at once
-//	lost      the store says that the lease is somebody else's: trust ends now
+//	lost      the store says that the lease is another owner's: trust ends now
 //	expired   H has passed: never renew again, even if an answer arrives
 //
 // [Window] holds S and H, [Window.Guard] enforces them from a timer that never

@@ -19,7 +19,7 @@ var (
 // when ctx ends.
 type Renew func(ctx context.Context) error
 
-// Attempt tells an observer of one renewal: how long it took, and how it ended.
+// Attempt is one renewal, for an observer: how long it took, and how it ended.
 type Attempt struct {
 	Took time.Duration
 	Err  error
@@ -32,7 +32,7 @@ const (
 	retryPauseLimit = 500 * time.Millisecond
 )
 
-// Options are what Keep can be told beyond its lease. All of them may be nil.
+// Options are what Keep is given beyond its lease. All of them may be nil.
 type Options struct {
 	Now     <-chan struct{} // a signal renews without waiting for the interval
 	Observe func(Attempt)

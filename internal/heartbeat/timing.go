@@ -33,7 +33,8 @@ func (t Timing) Validate() error {
 		}
 	}
 	if need := 2*t.Interval + t.Timeout + t.Drain + t.Margin; need >= t.TTL {
-		return fmt.Errorf("ttl %v is too short: 2 × heartbeat_interval %v + attempt timeout %v + drain %v + margin %v = %v must be less; raise ttl or lower the others",
+		return fmt.Errorf("ttl %v is too short: 2 × heartbeat_interval %v + attempt timeout %v + drain %v + margin %v = %v must be less; "+
+			"raise ttl or lower the others",
 			t.TTL, t.Interval, t.Timeout, t.Drain, t.Margin, need)
 	}
 	return nil

@@ -22,7 +22,7 @@ type (
 
 	recordMissed struct{ missed Missed }
 	recordEnd    struct{ rec Record }
-	recordLost   struct { // and tell the machine once it is recorded
+	recordLost   struct { // and report to the machine once it is recorded
 		rec   Record
 		rerun bool
 	}

@@ -41,7 +41,7 @@
 // not recorded why they were not run. Slots of the new term wait until that is recorded, since
 // the first of them would bar all earlier ones. A job of
 // which the ledger knows no slot catches nothing up: it is new, or the ledger has lost
-// its data, and the two look alike. It is recorded as unknown, without a slot.
+// its data, and the two cannot be distinguished. It is recorded as unknown, without a slot.
 // A slot that was to be caught up and is given up is missed with the reason for which it waited.
 //
 // Every miss goes to the ledger, which then counts the slot as settled, too. A
@@ -70,8 +70,8 @@
 //	   ├──── taken, paused, ahead, not the leader: as above
 //	   └──── no answer ──────────────────► the claim, as above; ErrDone: it was granted, succeeded
 //
-// The look precedes the claim, because a flush may read another store than the ledger's, and in a
-// Redis Cluster another slot. The run counts as started when the look began. Changes after that
+// The check precedes the claim, because a flush may read another store than the ledger's, and in a
+// Redis Cluster another slot. The run counts as started when the check began. Changes after that
 // belong to the next slot, as they do when a run has read its input.
 //
 // # How it is built
@@ -116,7 +116,7 @@
 //
 //   - Before the claim has reached the ledger: an unclaimed slot. The next leader
 //     catches up on it, or counts it as missed.
-//   - After a look that found nothing to do, before the claim: the same. After that claim: a run
+//   - After a check that found nothing to do, before the claim: the same. After that claim: a run
 //     that succeeded; such a run is never open.
 //   - After the claim, until the end is recorded: a run that is open, whether the work
 //     has begun, is half done, or was done. The next leader records it as lost. That is

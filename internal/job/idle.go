@@ -12,9 +12,9 @@ const lookTimeout = 250 * time.Millisecond
 // early are the runs that came due in one round of the loop and may have nothing to do. Those
 // that have nothing are claimed and recorded together, without a goroutine each.
 //
-// The look precedes the claim, and the run counts as started when the look began. Later changes
+// The check precedes the claim, and the run counts as started when the check began. Later changes
 // belong to the next slot, as they do when a run has read its input. If the term ends between
-// look and claim, the slot is unclaimed and the next leader catches up on it.
+// check and claim, the slot is unclaimed and the next leader catches up on it.
 type early []*execution
 
 // sendEarly tries the runs of this round.
@@ -31,7 +31,7 @@ func (all early) try(s *session, idle func(context.Context, []string) []bool) {
 	tooLate, stop := all.patience(s)
 	defer stop()
 	if s.turns.Take(s.ctx, tooLate, s.cfg.Hold) == nil {
-		all.look(s, idle).claim(s)
+		all.check(s, idle).claim(s)
 		s.turns.Leave()
 	}
 	var done early
@@ -61,8 +61,8 @@ func (all early) patience(s *session) (tooLate <-chan time.Time, stop func()) {
 	return timer.C, func() { timer.Stop() }
 }
 
-// look returns the runs that have nothing to do.
-func (all early) look(s *session, idle func(context.Context, []string) []bool) (nothing early) {
+// check returns the runs that have nothing to do.
+func (all early) check(s *session, idle func(context.Context, []string) []bool) (nothing early) {
 	began := s.now()
 	names := make([]string, len(all))
 	for i, x := range all {

@@ -43,7 +43,7 @@ type Job struct {
 	// Spawns: its runs start processes, and report when those have begun ([Begun]). Few begin
 	// at a time.
 	Spawns bool
-	// MayIdle: a run often finds nothing to do, and [Workload.Idle] can tell beforehand.
+	// MayIdle: a run often finds nothing to do, and [Workload.Idle] can find out beforehand.
 	MayIdle bool
 	// Jitter is the upper bound of the job's fixed delay after its slots; 0: none.
 	Jitter time.Duration

@@ -69,7 +69,7 @@ func (m *machine) release() {
 	}
 }
 
-// unsure reports whether only the ledger can tell if the slots were missed: its clock may be
+// unsure reports whether only the ledger can decide if the slots were missed: its clock may be
 // behind them, or an unanswered claim may have been granted.
 func (m Missed) unsure() bool {
 	return m.Reason == ReasonLate || m.Reason == ReasonNoLeader || m.Reason == ReasonUnknown || m.Reason == ReasonLedger

@@ -139,7 +139,7 @@ func (s *session) post(do func()) {
 }
 
 // drain waits for every run; their contexts have ended. Results are recorded only while this
-// node leads: a ledger that does not answer must not look like work that does not end.
+// node leads: a ledger that does not answer must not be taken for work that does not end.
 func (s *session) drain() {
 	s.stop(nil)
 	for _, p := range s.jobs {

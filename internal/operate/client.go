@@ -185,7 +185,8 @@ func (c *Client) do(ctx context.Context, method string, query url.Values, body [
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	sent := false // as a whole; net/http sends a POST again only where nothing of it was
-	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { sent = i.Err == nil }}))
+	trace := &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { sent = i.Err == nil }}
+	req = req.WithContext(httptrace.WithClientTrace(ctx, trace))
 	resp, err := c.http.Do(req)
 	var text []byte
 	if err == nil {

@@ -33,7 +33,7 @@ func ReadToken(file string) (token string, err error) {
 	case strings.ContainsFunc(token, unprintable):
 		return "", fmt.Errorf("%s: want one line of printable ASCII without blanks, for example of: openssl rand -hex 32", file)
 	case len(token) < LeastToken:
-		return "", fmt.Errorf("%s: the token has %d characters, fewer than %d; make one with: openssl rand -hex 32",
+		return "", fmt.Errorf("%s: the token has %d characters, and it takes %d at least; make one with: openssl rand -hex 32",
 			file, len(token), LeastToken)
 	case len(token) > mostToken:
 		return "", errLongToken(file)

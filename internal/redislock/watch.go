@@ -152,7 +152,7 @@ func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn,
 			if !silent {
 				cutOff()
 			}
-			_ = psc.Close() // nobody listens any more
+			_ = psc.Close() // its reader has gone
 			return
 		case <-outdated.C:
 			if psc.Conn.Err() != nil {

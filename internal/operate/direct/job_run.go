@@ -78,15 +78,16 @@ var runID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // startedOf is the outcome of an order to run a job; zero, if there is no run.
 func startedOf(name string, run operate.JobRun) operate.Outcome {
-	switch {
-	case run.Run.ID == "":
+	if run.Run.ID == "" {
 		return operate.Outcome{}
-	case run.Queued:
-		return operate.Outcome{Code: operate.CodeAsked, RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Queued: true, Run: &run.Run,
-			Text: fmt.Sprintf("run %s of job %q waits for another one to end", run.Run.ID, name)}
 	}
-	return operate.Outcome{Code: operate.CodeDone, RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Run: &run.Run,
-		Text: fmt.Sprintf("run %s of job %q has begun on %s", run.Run.ID, name, run.Run.NodeID)}
+	out := operate.Outcome{RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Queued: run.Queued, Run: &run.Run}
+	if run.Queued {
+		out.Code, out.Text = operate.CodeAsked, fmt.Sprintf("run %s of job %q waits for another one to end", run.Run.ID, name)
+		return out
+	}
+	out.Code, out.Text = operate.CodeDone, fmt.Sprintf("run %s of job %q has begun on %s", run.Run.ID, name, run.Run.NodeID)
+	return out
 }
 
 // paused says how the pause that refuses a run is ended.

@@ -55,7 +55,7 @@ var cases = []struct {
 	{"TheLeaderPutsTheLockOfAnEmptiedStoreBack", leaderPutsBack},
 	{"AnEarlierOwnerPutsNothingBack", earlierPutsNothingBack},
 	{"AnObserverLooksAndNeverWins", observerNeverWins},
-	{"ADeferringCandidateTakesOnlyWhatIsReservedForIt", courteousTakesReserved},
+	{"ADeferringCandidateTakesOnlyWhatIsReservedForIt", deferringTakesReserved},
 	{"RaiseLiftsTheEpochOfTheOwnerOnly", raise},
 	{"AHandoverReservesTheLock", handoverReserves},
 	{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
@@ -389,7 +389,7 @@ func observerNeverWins(t T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}), "b", b.TTL)
 }
 
-func courteousTakesReserved(t T, ctx context.Context, b Bench) {
+func deferringTakesReserved(t T, ctx context.Context, b Bench) {
 	polite := elector.Candidate{Owner: "o1", Deferring: true}
 	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Code != elector.CodeLeft || a.Left <= 0 {
 		t.Fatalf("a deferring candidate for a free lock: %+v; want it to wait", a)
