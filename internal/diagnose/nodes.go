@@ -35,6 +35,7 @@ type Census struct {
 	Live    int // seen lately
 	Silent  int // not heard of since, and without a farewell
 	Ready   int // could take over
+	MayLead int // live, and may lead: also one that stands aside for a while
 	Drifted int // live, and configured otherwise than the leader
 }
 
@@ -46,6 +47,9 @@ func (s Snapshot) Count() (c Census) {
 			continue
 		}
 		c.Live++
+		if !n.Observer {
+			c.MayLead++
+		}
 		if s.CouldLead(n) {
 			c.Ready++
 		}

@@ -23,7 +23,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// counter is a desk that answers whatever it is asked.
+// counter is a node that answers every question.
 type counter struct{}
 
 func (counter) History(_ context.Context, job, _ string, n int) ([]operate.Entry, error) {

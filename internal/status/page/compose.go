@@ -17,15 +17,15 @@ import (
 	"baton/internal/text"
 )
 
-// deskWithin is how long a page waits for what it asks of the servers.
-const deskWithin = 1500 * time.Millisecond
+// answersWithin is how long a page waits for the servers.
+const answersWithin = 1500 * time.Millisecond
 
 // compose makes the page that a topic names of the state; nil if there is none.
 func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, known bool) *document {
 	if !t.see {
 		snap = state.Public(snap)
 	}
-	ctx, cancel := context.WithTimeout(ctx, deskWithin)
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	d := p.newDocument(t, snap, known)
 	query, _ := url.ParseQuery(t.query) // what is wrong in it is not there

@@ -105,10 +105,8 @@ func newLeaseView(l *diagnose.Leader, ageMS int64, now time.Time) *leaseView {
 
 // vacantNext is what to do while no node leads.
 func vacantNext(s diagnose.Snapshot) string {
-	for _, n := range s.Nodes {
-		if !n.Silent() && !n.Observer {
-			return "Wait some seconds. If it stays so, ask why: baton explain."
-		}
+	if s.Count().MayLead > 0 {
+		return "Wait some seconds. If it stays so, ask why: baton explain."
 	}
 	return "Start a node: systemctl start baton."
 }
