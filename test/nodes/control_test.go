@@ -79,7 +79,7 @@ func TestPauseSurvivesRestartsOfEverything(t *testing.T) {
 	nobody("a restart of redis")
 	for _, n := range c.Nodes {
 		told := 0
-		for _, line := range n.Lines("standing by: nobody leads") {
+		for _, line := range n.Lines("standing by: no node leads") {
 			if strings.HasPrefix(line.Text("reason"), "paused by ") {
 				told++
 			}

@@ -270,7 +270,7 @@ func TestFailoverByStepDownDuringAFlush(t *testing.T) {
 		f.increment("a")
 		f.Await(soon, "a flush that waits for the table", func() bool { return waitsForTable(t, db) })
 		took := f.stepDown()
-		drained := lastTime(leader, "no longer leading").Sub(lastTime(leader, "stopping to lead: jobs are told to end"))
+		drained := lastTime(leader, "no longer leading").Sub(lastTime(leader, "stopping to lead: ending the jobs"))
 		unlock()
 		drain.add(drained)
 		handover.add(took - drained)

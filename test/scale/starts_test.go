@@ -46,7 +46,7 @@ func TestALeaderThatStartsManyProcessesKeepsItsLease(t *testing.T) {
 	if code, ended := leader.Exited(); ended {
 		t.Fatalf("the leader has ended with code %d", code)
 	}
-	if lost := leader.Lines("stopping to lead: jobs are told to end"); len(lost) > 0 {
+	if lost := leader.Lines("stopping to lead: ending the jobs"); len(lost) > 0 {
 		t.Errorf("with a lease of %v the leader has lost it %d times, first at %v", lease, len(lost), lost[0].Time)
 	}
 	ran, conn := 0, server.Conn()
