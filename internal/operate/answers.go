@@ -54,7 +54,7 @@ type Operator interface {
 	// Election is a Snapshot without the jobs.
 	Election(ctx context.Context) (diagnose.Snapshot, error)
 	// Held are the locks that a client holds, by their keys: those of the configuration, and those of
-	// baton lock, of which a node tells nothing.
+	// baton lock, of which a node knows nothing.
 	Held(ctx context.Context) ([]diagnose.Lock, error)
 	// Configured are the jobs as they are configured, and not how they stand.
 	Configured(ctx context.Context) []diagnose.Job
@@ -128,7 +128,7 @@ type Explanation struct {
 // WhyRedis is the code of an election that cannot be read: nothing else is known.
 const WhyRedis = "redis_unreachable"
 
-// WhyNeverSeen is the code of a node that has never told of itself: most likely a name
+// WhyNeverSeen is the code of a node that has never registered: most likely a name
 // that was mistyped.
 const WhyNeverSeen = "never_seen"
 

@@ -1,4 +1,4 @@
-// Package operate is the one way of an order: whoever gives it, on the command line, by the API, on the
+// Package operate is the one way of an order: whether it comes on the command line, by the API, on the
 // page or at the admin socket, makes an [Order], and what becomes of it is an [Outcome].
 //
 // The reply to an order may be lost while the order is carried out, so that it is given again. What then:

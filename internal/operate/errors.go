@@ -42,7 +42,7 @@ var (
 	errNoReply = errors.New("no reply to the order")
 )
 
-// Coded is an error with one word that tells programs which one it is.
+// Coded is an error with one word by which programs know it.
 type Coded struct {
 	Code string
 	Kind error // one of the kinds above; nil: the servers'

@@ -23,7 +23,7 @@ type JobLogs struct {
 	Follow bool
 	// Tail is how many lines to begin with; less than 0: all that is kept.
 	Tail int
-	// Note is told what is missing, for people.
+	// Note is called with what is missing, for people.
 	Note func(text string)
 }
 

@@ -100,7 +100,7 @@ type Outcome struct {
 	Still *diagnose.Pause `json:"still,omitempty"`
 	// Since is when the pause began.
 	Since time.Time `json:"since,omitzero"`
-	// Runs were told to end; Retry is the attempt that will not be made.
+	// Runs were cancelled, and end; Retry is the attempt that will not be made.
 	Runs  []string `json:"runs,omitempty"`
 	Retry int      `json:"retry,omitzero"`
 	// Run is the run that was begun, as it stands.

@@ -18,16 +18,16 @@ const (
 	// watchEvery is how often a watched run is looked at.
 	watchEvery = 200 * time.Millisecond
 	// lostAfter is how long a run may have no leader before it is given up for lost: the
-	// leader of a term that has ended tells how its runs ended, if it can.
+	// leader of a term that has ended records how its runs ended, if it can.
 	lostAfter = 5 * time.Second
 )
 
 // WatchRun calls show with a run as it stands, again and again until it has ended, and
 // returns it as it ended. While what it asks is away it goes on trying. [ErrRunLost] if the
-// run will not end any more, since its leader has gone without telling of it.
+// run will not end any more, since its leader has gone without recording it.
 func WatchRun(ctx context.Context, runs Operator, name, id string, show func(JobRun)) (JobRun, error) {
 	var lost time.Time // since when the run has no leader
-	const often = 3    // a run that was queued may begin between two looks
+	const often = 3    // a run that was queued may begin between two readings
 	for unknown := 0; ; {
 		run, err := runs.Run(ctx, name, id)
 		switch {

@@ -29,7 +29,7 @@ type dead struct {
 	jobs   map[string]*replayer // those that something was replayed of
 }
 
-// openDead prepares to look at dead letters; it connects when it is asked something.
+// openDead prepares to read dead letters; it connects when it is asked something.
 func openDead(c config.Config) (*dead, error) {
 	redis, err := site.OpenRedis(c)
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, e
 
 // waiting counts the dead letters of each flush job in the database that it writes to. A job
 // whose database did not answer is not in it. All are asked at once: one that hangs keeps
-// nobody from knowing of the others.
+// no caller from knowing of the others.
 func (d *dead) waiting(ctx context.Context) (map[string]int64, error) {
 	jobs := map[string][]string{} // by database
 	for _, j := range d.config.Jobs {

@@ -9,12 +9,12 @@ import (
 	"baton/internal/config"
 )
 
-// lettersIdle is how long the connections for dead letters stay open when nobody asks.
+// lettersIdle is how long the connections for dead letters stay open without a request.
 // Pages ask every now and then: each time anew would cost databases a sign-in each time.
 const lettersIdle = 45 * time.Second
 
-// deadPool keeps the connections for dead letters open while somebody asks, and closes
-// them some time after. They are others than those of jobs: nobody who looks at a page can
+// deadPool keeps the connections for dead letters open while requests come, and closes
+// them some time after. They are others than those of jobs: a page can never
 // have a flush wait.
 type letterPool struct {
 	log *zap.Logger
@@ -29,12 +29,12 @@ type pooledDead struct {
 	dead    *dead
 	edition int // of the configuration that they are for
 	users   int
-	last    bool // nobody else gets them
+	last    bool // no other caller gets them
 	idle    *time.Timer
 }
 
 // take opens what a configuration needs, or has it from before. Of every edition there
-// is one configuration. Whoever takes it calls leave in the end.
+// is one configuration. Its caller calls leave in the end.
 func (p *letterPool) take(c config.Config, edition int) (d *dead, leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *letterPool) take(c config.Config, edition int) (d *dead, leave func(), 
 	if entry.idle != nil {
 		entry.idle.Stop()
 	}
-	// What it knows of jobs' tables is this one's own: somebody may be mending them.
+	// What it knows of jobs' tables is this one's own: an operator may be changing them.
 	own := *entry.dead
 	own.jobs = map[string]*replayer{}
 	return &own, sync.OnceFunc(func() { p.leave(entry) }), nil
@@ -81,7 +81,7 @@ func (p *letterPool) leave(entry *pooledDead) {
 	}
 }
 
-// retire closes what is open as soon as nobody uses it. The caller holds p.mu.
+// retire closes what is open as soon as it is not in use. The caller holds p.mu.
 func (p *letterPool) retire() {
 	entry := p.open
 	if entry == nil {

@@ -24,8 +24,8 @@ const (
 	ReplayWritten  = "written"    // the row is in the table, the letter gone
 	ReplayMarked   = "marked"     // the next flush reads the row's hash, the letter is gone
 	ReplayDropped  = "dropped"    // the next pass of the scan writes the row, the letter is gone
-	ReplayAlready  = "already"    // somebody has replayed it before
-	ReplayGone     = "gone"       // somebody has dropped it
+	ReplayAlready  = "already"    // it was replayed before
+	ReplayGone     = "gone"       // it was dropped
 	ReplayRefused  = "refused"    // it still does not fit; the letter stays
 	ReplayRowThere = "row_exists" // see operate.Order.Overwrite; the letter stays
 	ReplayFailed   = "failed"     // it is not known whether it fits; the letter stays, or it was written
@@ -40,7 +40,7 @@ type replayer struct {
 	failed  error
 }
 
-// marker is a source that can be told to read a row again.
+// marker is a source that can read a row again.
 type marker interface {
 	Mark(ctx context.Context, newID string, ids []string) error
 }
@@ -76,7 +76,7 @@ func (d *dead) deal(ctx context.Context, o operate.Order) (out operate.Outcome, 
 	return out, err
 }
 
-// replayAll writes dead letters by the mapping that their job has now, and tells what
+// replayAll writes dead letters by the mapping that their job has now, and says what
 // became of each. It goes on after one that fails, and ends with ctx. ErrDeadUsage if
 // the options do not go with the letters; then nothing was done.
 func (d *dead) replayAll(ctx context.Context, keys []operate.LetterKey, o operate.Order) (out operate.Outcome, err error) {
@@ -163,7 +163,7 @@ func (d *dead) replay(ctx context.Context, k operate.LetterKey, o operate.Order)
 	switch {
 	case r.marker != nil:
 		return d.mark(ctx, r, l)
-	case rereads(r.job): // open has seen to it that the source looks at everything again
+	case rereads(r.job): // open has seen to it that the source reads everything again
 		_, err := r.sink.DropLetters(ctx, []string{l.ID})
 		return ReplayDropped, "the next pass of the scan writes what the key holds then", err
 	}
@@ -243,7 +243,7 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	return row, nil
 }
 
-// replayer looks at the job and its table, once.
+// replayer reads the job and its table, once.
 func (d *dead) replayer(ctx context.Context, name string) *replayer {
 	if r, ok := d.jobs[name]; ok {
 		return r

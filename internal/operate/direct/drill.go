@@ -18,7 +18,7 @@ type Drilled struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Epoch int64  `json:"epoch"` // of the new term
-	// DrainMS is from the order to the release: the leader was told, and its work ended.
+	// DrainMS is from the order to the release: the leader got it, and its work ended.
 	DrainMS int64 `json:"drain_ms"`
 	// GapMS is from the release to the next term: no node led.
 	GapMS int64 `json:"gap_ms"`
@@ -31,17 +31,17 @@ type Drilled struct {
 // may cost.
 func (d Drilled) InTime() bool { return d.TookMS <= d.LeaseMS }
 
-// ErrNobodyElse is the answer where nobody could take over.
+// ErrNobodyElse is the answer where no other node could take over.
 var ErrNobodyElse = errors.New("no other live node may lead: a drill would leave the jobs without a leader")
 
 // Drill is a real handover, measured: rounds of them, by orders like o. With back the lead is given
 // back at the end, which is a handover, too.
 func (s *Site) Drill(ctx context.Context, o operate.Order, rounds int, back bool) ([]Drilled, error) {
-	done, err := s.look().drills(ctx, o, rounds, back)
+	done, err := s.session().drills(ctx, o, rounds, back)
 	return done, coded(err)
 }
 
-func (l look) drills(ctx context.Context, o operate.Order, rounds int, back bool) ([]Drilled, error) {
+func (l session) drills(ctx context.Context, o operate.Order, rounds int, back bool) ([]Drilled, error) {
 	var done []Drilled
 	first := ""
 	for range rounds {
@@ -53,7 +53,7 @@ func (l look) drills(ctx context.Context, o operate.Order, rounds int, back bool
 			first = d.From
 		}
 		done = append(done, d)
-		o.To = "" // the next goes to whoever is ready
+		o.To = "" // the next goes to the node that is ready
 	}
 	if back && done[len(done)-1].To != first {
 		o.To, o.Reason = first, strings.TrimPrefix(o.Reason+", and back", ", ")
@@ -66,7 +66,7 @@ func (l look) drills(ctx context.Context, o operate.Order, rounds int, back bool
 	return done, nil
 }
 
-func (l look) drill(ctx context.Context, o operate.Order) (Drilled, error) {
+func (l session) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 	before, err := l.picture(ctx)
 	if err != nil {
 		return Drilled{}, err
@@ -93,7 +93,7 @@ func (l look) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 			won = e.At
 		}
 	}
-	if !released.IsZero() && !won.IsZero() { // the history is a courtesy
+	if !released.IsZero() && !won.IsZero() { // the history may lack them
 		d.DrainMS = max(released.Sub(before.Now).Milliseconds(), 0)
 		d.GapMS = won.Sub(released).Milliseconds()
 	}

@@ -14,7 +14,7 @@ import (
 
 // Snapshot is the state of the election and its jobs now.
 func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
-	return asking(ctx, s, func(l look) (diagnose.Snapshot, error) {
+	return asking(ctx, s, func(l session) (diagnose.Snapshot, error) {
 		all, err := tasks.All(l.Config, l.Store)
 		if err != nil {
 			return diagnose.Snapshot{}, err
@@ -29,10 +29,10 @@ func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 
 // Election is a Snapshot without the jobs, whose sources it does not open.
 func (s *Site) Election(ctx context.Context) (diagnose.Snapshot, error) {
-	return asking(ctx, s, func(l look) (diagnose.Snapshot, error) { return l.snapshot(ctx, nil, l.views()) })
+	return asking(ctx, s, func(l session) (diagnose.Snapshot, error) { return l.snapshot(ctx, nil, l.views()) })
 }
 
-func (l look) snapshot(ctx context.Context, jobs []diagnose.Job, views []View) (diagnose.Snapshot, error) {
+func (l session) snapshot(ctx context.Context, jobs []diagnose.Job, views []View) (diagnose.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	now := time.Now().UTC()
@@ -44,7 +44,7 @@ func (l look) snapshot(ctx context.Context, jobs []diagnose.Job, views []View) (
 
 // Events has the history of the election, the newest first.
 func (s *Site) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
-	return asking(ctx, s, func(l look) ([]diagnose.Event, error) {
+	return asking(ctx, s, func(l session) ([]diagnose.Event, error) {
 		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		defer cancel()
 		p, err := l.election.Picture(ctx, n)
@@ -55,7 +55,7 @@ func (s *Site) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
 // stepDown asks the leader to step down and waits, at most wait, until another
 // term begins. If another node than the one that was asked for leads in the end, it
 // answers both that and an error.
-func stepDown(ctx context.Context, l look, o operate.Order, wait time.Duration) (operate.Outcome, error) {
+func stepDown(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	before, err := l.picture(ctx)
 	if err != nil {
 		return operate.Outcome{}, err

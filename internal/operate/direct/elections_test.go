@@ -46,7 +46,7 @@ func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
 		{"", led, "a", "it may be finishing its jobs"},
 		{"tired", redislock.Picture{}, "", `node "tired" would not take the lock: it stands aside for another 1m: database away`},
 	} {
-		l := look{election: &handed{now: led, then: tc.then}}
+		l := session{election: &handed{now: led, then: tc.then}}
 		h, err := stepDown(t.Context(), l, operate.Order{To: tc.to, By: "test"}, time.Millisecond)
 		told := ""
 		if err != nil {
@@ -65,7 +65,7 @@ func TestADrillNeedsANodeThatWouldTakeOver(t *testing.T) {
 		p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), Presence: redislock.Presence{Observer: observer}})
 	}
 	p.Nodes = append(p.Nodes, redislock.Node{ID: "gone", SeenMS: 1})
-	l := look{election: &handed{now: p}}
+	l := session{election: &handed{now: p}}
 	if _, err := l.drills(t.Context(), operate.Order{By: "test", Wait: time.Millisecond}, 1, false); !errors.Is(err, ErrNobodyElse) {
 		t.Errorf("drilled: %v", err)
 	}

@@ -28,10 +28,10 @@ const lookWithin = time.Second
 // Explain says why a node leads or not; "" is the node of the configuration. What the
 // node's own status page and the databases report is added if they answer soon.
 func (s *Site) Explain(ctx context.Context, node string) (operate.Explanation, error) {
-	return asking(ctx, s, func(l look) (operate.Explanation, error) { return l.explain(ctx, node, s.node.Own), nil })
+	return asking(ctx, s, func(l session) (operate.Explanation, error) { return l.explain(ctx, node, s.node.Own), nil })
 }
 
-func (l look) explain(ctx context.Context, node string, own func(context.Context) (diagnose.Snapshot, error)) operate.Explanation {
+func (l session) explain(ctx context.Context, node string, own func(context.Context) (diagnose.Snapshot, error)) operate.Explanation {
 	e := l.Config.Election
 	f := facts{node: cmp.Or(node, l.Config.Node.ID), lockKey: e.LockKey, redis: l.Venue.Host(), poll: e.PollInterval}
 	f.p, f.unseen = l.picture(ctx)
@@ -53,7 +53,7 @@ func (l look) explain(ctx context.Context, node string, own func(context.Context
 }
 
 // fences are the highest epochs in the databases that answer.
-func (l look) fences(ctx context.Context) map[string]int64 {
+func (l session) fences(ctx context.Context) map[string]int64 {
 	dbs, err := site.OpenDatabases(l.Config)
 	if err != nil {
 		return nil // the user may not be allowed to read the data source names

@@ -24,7 +24,7 @@ type FenceState struct {
 	LockKey  string `json:"lock_key"`
 	Epoch    int64  `json:"epoch"`
 	Owner    string `json:"owner"`
-	// Refused reports an epoch that is more than 30 days ahead of Redis' clock: nobody can
+	// Refused reports an epoch that is more than 30 days ahead of Redis' clock: no term can
 	// get above it.
 	Refused bool `json:"refused"`
 }
@@ -44,7 +44,7 @@ type Fences struct {
 	Now time.Time `json:"now"`
 }
 
-// Refused reports whether any of them keeps somebody from leading or writing.
+// Refused reports whether any of them keeps a node from leading or writing.
 func (f Fences) Refused() bool {
 	return slices.ContainsFunc(f.Locks, func(l EpochState) bool { return l.Refused }) ||
 		slices.ContainsFunc(f.Fences, func(s FenceState) bool { return s.Refused })
@@ -54,10 +54,10 @@ func (f Fences) Refused() bool {
 type FencesOptions struct {
 	Reason  string // for the event history
 	Version string
-	// Note is told what happens.
+	// Note is called with what happens.
 	Note func(text string)
 	// Exit ends the process at once, if a database still works when the lock may be
-	// somebody else's.
+	// another node's.
 	Exit func(code int)
 }
 
@@ -72,7 +72,7 @@ func ListFences(ctx context.Context, c config.Config) (_ Fences, err error) {
 	return r.read(ctx)
 }
 
-// ResetFences replaces the fences whose epochs nobody can get above, and has Redis forget
+// ResetFences replaces the fences whose epochs no term can follow, and has Redis forget
 // such an epoch of a lock. It takes the locks of these jobs as a node does, one after the
 // other, and waits one lease, so that no earlier leader trusts its own any more. It
 // returns the fences that were replaced. Jobs of these locks do not run meanwhile.

@@ -13,10 +13,10 @@ import (
 )
 
 // cancelJob has the leader end a run of a job, and without a run's ID all of them and
-// what waits or is to be tried again. It returns when they have been told; they have not
+// what waits or is to be tried again. It returns when they have been cancelled; they have not
 // ended yet. It is refused if no node leads, or if the job is unknown:
 // not configured, and without a run that goes on.
-func cancelJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
+func cancelJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if errors.Is(err, operate.ErrNoJob) {
 		v, err = l.underWhichRuns(ctx, o.Job, err)
@@ -62,7 +62,7 @@ func cancelled(name string, answer redisledger.Cancelled) operate.Outcome {
 }
 
 // underWhichRuns finds a run of a job that the configuration no longer has.
-func (l look) underWhichRuns(ctx context.Context, name string, unknown error) (View, error) {
+func (l session) underWhichRuns(ctx context.Context, name string, unknown error) (View, error) {
 	for _, v := range l.views() {
 		if s, err := v.state(ctx, name); err == nil && len(s.Running) > 0 {
 			return v, nil

@@ -10,9 +10,9 @@ import (
 	"baton/internal/redisledger"
 )
 
-// pauseJob has nobody run a job, or with "" any job, until it is resumed, or until a time if
+// pauseJob has no node run a job, or with "" any job, until it is resumed, or until a time if
 // that is not zero, under any leader.
-func pauseJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
+func pauseJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	out, _, err := l.changePause(ctx, o.Job, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Pause(ctx, o.Job, o.Signature(), o.Until)
 	})
@@ -31,7 +31,7 @@ func pauseJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, er
 
 // resumeJob ends the pause of a job, or with "" the one of all. Neither ends the other. Redis keeps
 // nothing of a pause that is over, nor who ended it: the log of a node that is asked does.
-func resumeJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
+func resumeJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	out, views, err := l.changePause(ctx, o.Job, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Resume(ctx, o.Job)
 	})
@@ -64,7 +64,7 @@ type pauseChange func(context.Context, *redisledger.Ledger) (*redisledger.JobPau
 
 // changePause does something to the pause of a job, or to that of all in every election
 // that has jobs.
-func (l look) changePause(ctx context.Context, name string, do pauseChange) (operate.Outcome, []View, error) {
+func (l session) changePause(ctx context.Context, name string, do pauseChange) (operate.Outcome, []View, error) {
 	views := l.views()
 	if name != "" {
 		v, err := l.under(name)

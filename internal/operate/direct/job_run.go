@@ -20,7 +20,7 @@ import (
 // or if the job is unknown, paused, or running where its overlap forbids
 // that and force is not set. Whatever happens to leaders meanwhile, the job is run once,
 // or not at all.
-func runJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
+func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if err != nil {
 		return operate.Outcome{}, err

@@ -15,7 +15,7 @@ import (
 
 const (
 	// AskFor is how long an order is good: a leader that comes later shall not do what
-	// nobody expects any more.
+	// no one expects any more.
 	AskFor = 15 * time.Second
 	// slowest is how often what was ordered is looked for at last; at first it is [glance].
 	slowest = 200 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 
 // under is the election that a job runs under, and refuses a job that the configuration
 // does not have.
-func (l look) under(name string) (View, error) {
+func (l session) under(name string) (View, error) {
 	var have []string
 	for _, j := range l.Config.Jobs {
 		if j.Name == name {
@@ -44,7 +44,7 @@ func (v View) picture(ctx context.Context) (redislock.Picture, error) {
 	return v.Election.Picture(ctx, 1)
 }
 
-// leads is who leads, and takes orders; [operate.ErrNobodyLeads] if nobody does.
+// leads is who leads, and takes orders; [operate.ErrNobodyLeads] if no node does.
 func (v View) leads(ctx context.Context) (nodeID string, err error) {
 	p, err := v.picture(ctx)
 	switch {
@@ -70,7 +70,7 @@ func (v View) state(ctx context.Context, name string) (redisledger.JobState, err
 }
 
 // zone is the time zone that a job is scheduled in, with "" that of jobs without one.
-func (l look) zone(name string) *time.Location {
+func (l session) zone(name string) *time.Location {
 	zone := l.Config.Defaults.TimeZone
 	for _, j := range l.Config.Jobs {
 		if j.Name == name {
@@ -84,7 +84,7 @@ func (l look) zone(name string) *time.Location {
 }
 
 // Zone is the time zone that a job is scheduled in.
-func (s *Site) Zone(_ context.Context, name string) *time.Location { return s.look().zone(name) }
+func (s *Site) Zone(_ context.Context, name string) *time.Location { return s.session().zone(name) }
 
 // Configured are the jobs as they are configured.
 func (s *Site) Configured(context.Context) []diagnose.Job {
@@ -99,7 +99,7 @@ func (s *Site) Configured(context.Context) []diagnose.Job {
 
 // History has the entries of a job's history.
 func (s *Site) History(ctx context.Context, name, before string, n int) ([]operate.Entry, error) {
-	return asking(ctx, s, func(l look) ([]operate.Entry, error) {
+	return asking(ctx, s, func(l session) ([]operate.Entry, error) {
 		v, err := l.under(name)
 		if err != nil {
 			return nil, err

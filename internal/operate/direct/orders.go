@@ -28,7 +28,7 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 	case operate.KindReplay, operate.KindDrop:
 		return reading(ctx, s, func(d *dead) (operate.Outcome, error) { return d.deal(ctx, o) })
 	}
-	l, err := s.look().of(o.Lock)
+	l, err := s.session().of(o.Lock)
 	if err != nil {
 		return operate.Outcome{}, err
 	}

@@ -12,9 +12,9 @@ import (
 	"baton/internal/redislock"
 )
 
-// pause has nobody lead until resume, neither under the lock of the nodes nor under those
-// that jobs have of their own, and waits, at most wait, until nobody does.
-func pause(ctx context.Context, l look, o operate.Order, wait time.Duration) (operate.Outcome, error) {
+// pause has no node lead until resume, neither under the lock of the nodes nor under those
+// that jobs have of their own, and waits, at most wait, until none does.
+func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	leader, err := l.picture(ctx)
 	if err != nil {
 		return operate.Outcome{}, err
@@ -51,7 +51,7 @@ func pause(ctx context.Context, l look, o operate.Order, wait time.Duration) (op
 }
 
 // tellAll orders the same of every election, and says what each answered. What follows
-// one that does not answer has not been told: the order can be given again.
+// one that does not answer has not been reached: the order can be given again.
 func tellAll[T any](ctx context.Context, views []View, order func(context.Context, site.Election) (T, error)) ([]T, error) {
 	answers := make([]T, 0, len(views))
 	for _, v := range views {
@@ -70,7 +70,7 @@ func tellAll[T any](ctx context.Context, views []View, order func(context.Contex
 }
 
 // emptied waits until no node leads under a lock that is paused.
-func (l look) emptied(ctx context.Context, v View, end time.Time, wait time.Duration) error {
+func (l session) emptied(ctx context.Context, v View, end time.Time, wait time.Duration) error {
 	p, ended, err := until(ctx, v.Election, end, func(p redislock.Picture) bool { return p.Owner == "" })
 	switch {
 	case err != nil || ended || wait <= 0:
@@ -87,7 +87,7 @@ const whyStillLeads = "it may be finishing its jobs, or is cut off and stops bef
 
 // resume ends a pause, also that of the locks that jobs have of their own, and waits, at
 // most wait, until a node leads again. ErrNobodyLeads if none does by then.
-func resume(ctx context.Context, l look, o operate.Order, wait time.Duration) (operate.Outcome, error) {
+func resume(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	asked := time.Now()
 	pauses, err := tellAll(ctx, l.views(), func(ctx context.Context, e site.Election) (*redislock.Pause, error) {
 		return e.Resume(ctx, o.Signature())
@@ -116,11 +116,11 @@ func resume(ctx context.Context, l look, o operate.Order, wait time.Duration) (o
 	return out, nil
 }
 
-// glance is how often a command that waits looks.
+// glance is how often a command that waits asks.
 const glance = 5 * time.Millisecond
 
-// until looks at an election until it is as wanted, or the time is over: then it
-// returns false and the last look. It looks once at least.
+// until reads an election until it is as wanted, or the time is over: then it
+// returns false and the last reading. It reads once at least.
 func until(ctx context.Context, e site.Election, end time.Time, wanted func(redislock.Picture) bool) (redislock.Picture, bool, error) {
 	for {
 		p, err := picture(ctx, e)

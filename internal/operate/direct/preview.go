@@ -39,7 +39,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 		return p, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if _, err := s.look().under(name); err != nil {
+	if _, err := s.session().under(name); err != nil {
 		return p, err
 	}
 	var j config.Job
@@ -58,7 +58,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 		return p, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	flushed, err := tasks.Flush(j, s.look().Store)
+	flushed, err := tasks.Flush(j, s.session().Store)
 	if err != nil {
 		return p, fmt.Errorf("job %q: %w", name, err)
 	}

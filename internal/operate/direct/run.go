@@ -15,10 +15,10 @@ import (
 // Run is how a run stands, also one that waits for another. Without an ID it is the one that
 // goes on, or else the last one.
 func (s *Site) Run(ctx context.Context, name, id string) (operate.JobRun, error) {
-	return asking(ctx, s, func(l look) (operate.JobRun, error) { return l.run(ctx, name, id) })
+	return asking(ctx, s, func(l session) (operate.JobRun, error) { return l.run(ctx, name, id) })
 }
 
-func (l look) run(ctx context.Context, name, id string) (operate.JobRun, error) {
+func (l session) run(ctx context.Context, name, id string) (operate.JobRun, error) {
 	v, err := l.under(name)
 	if err != nil {
 		return operate.JobRun{}, err
@@ -70,7 +70,7 @@ func noRun(name, id string) error {
 // Output is what a run has printed from an offset on, or from where it is still kept; a piece
 // of it. There is nothing more if the piece is empty.
 func (s *Site) Output(ctx context.Context, name, id string, from int64) (operate.Output, error) {
-	return asking(ctx, s, func(l look) (operate.Output, error) {
+	return asking(ctx, s, func(l session) (operate.Output, error) {
 		v, err := l.under(name)
 		if err != nil {
 			return operate.Output{}, err
@@ -87,7 +87,7 @@ const mostOutput = 2 << 20
 
 // Printed has what a run has printed.
 func (s *Site) Printed(ctx context.Context, name, runID string) (operate.Printed, error) {
-	return asking(ctx, s, func(l look) (o operate.Printed, err error) {
+	return asking(ctx, s, func(l session) (o operate.Printed, err error) {
 		v, err := l.under(name)
 		if err != nil {
 			return o, err

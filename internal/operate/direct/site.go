@@ -48,9 +48,9 @@ var (
 // Node is what a Site has of the daemon that it is a part of.
 type Node struct {
 	Log *zap.Logger
-	// Access is what there is to look at, by the configuration that is in force.
+	// Access is what there is to read, by the configuration that is in force.
 	Access func() Access
-	// Own is the Snapshot of a node that tells what it knows by itself also without Redis; nil: there
+	// Own is the Snapshot of a node, which has what it knows by itself also without Redis; nil: there
 	// is no node.
 	Own func(ctx context.Context) (diagnose.Snapshot, error)
 	// Samples are how far the flushes were behind.
@@ -75,7 +75,7 @@ func Of(n Node) *Site {
 	}
 }
 
-// Open prepares to look at the election that the configuration names. It opens no job's source and
+// Open prepares to read the election that the configuration names. It opens no job's source and
 // no database before it must, and connects when it is asked something.
 func Open(c config.Config) (*Site, error) {
 	store, err := site.OpenRedis(c)
@@ -124,13 +124,13 @@ func enter(ctx context.Context, places chan struct{}) (free func(), err error) {
 }
 
 // asking does something with the election.
-func asking[T any](ctx context.Context, s *Site, do func(look) (T, error)) (answer T, err error) {
+func asking[T any](ctx context.Context, s *Site, do func(session) (T, error)) (answer T, err error) {
 	free, err := enter(ctx, s.redis)
 	if err != nil {
 		return answer, err
 	}
 	defer free()
-	answer, err = do(s.look())
+	answer, err = do(s.session())
 	return answer, coded(err)
 }
 
@@ -169,20 +169,20 @@ func coded(err error) error {
 	return operate.WithCode(err)
 }
 
-// look is one look at the elections of a configuration.
-type look struct {
+// session is one access to the elections of a configuration.
+type session struct {
 	Access
 	election site.Election
 	ledger   *redisledger.Ledger
 }
 
-func (s *Site) look() look {
+func (s *Site) session() session {
 	a := s.node.Access()
-	return look{a, a.Venue.Election(), a.Venue.Ledger(a.Store)}
+	return session{a, a.Venue.Election(), a.Venue.Ledger(a.Store)}
 }
 
-// of is a look at another election of the same configuration; "" is the node's own.
-func (l look) of(lockKey string) (look, error) {
+// of is a session of another election of the same configuration; "" is the node's own.
+func (l session) of(lockKey string) (session, error) {
 	if lockKey == "" || lockKey == l.Config.Election.LockKey {
 		return l, nil
 	}
@@ -196,7 +196,7 @@ func (l look) of(lockKey string) (look, error) {
 }
 
 // views are the elections that the configuration's jobs run under, the node's own first.
-func (l look) views() []View {
+func (l session) views() []View {
 	var views []View
 	for _, key := range l.Config.LockKeys() {
 		views = append(views, l.view(key))
@@ -205,7 +205,7 @@ func (l look) views() []View {
 }
 
 // view is the election of a lock.
-func (l look) view(lockKey string) View {
+func (l session) view(lockKey string) View {
 	at := l.Venue.At(lockKey)
 	ledger := at.Ledger(l.Store)
 	return View{
@@ -214,7 +214,7 @@ func (l look) view(lockKey string) View {
 	}
 }
 
-func (l look) picture(ctx context.Context) (redislock.Picture, error) {
+func (l session) picture(ctx context.Context) (redislock.Picture, error) {
 	return picture(ctx, l.election)
 }
 

@@ -30,7 +30,7 @@ func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) (
 func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	l := s.look()
+	l := s.session()
 	all, err := tasks.All(l.Config, l.Store)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
 // DropStage removes a stage for good: never one that a job of this configuration or of a node's
 // that is there may flush, nor another one than was looked at.
 func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
-	l := s.look()
+	l := s.session()
 	all, err := tasks.All(l.Config, l.Store)
 	if err != nil {
 		return err

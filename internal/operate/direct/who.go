@@ -14,7 +14,7 @@ import (
 // Held are the locks that a client holds, by their keys: those of the configuration, and those that
 // baton lock has noted.
 func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
-	return asking(ctx, s, func(l look) ([]diagnose.Lock, error) {
+	return asking(ctx, s, func(l session) ([]diagnose.Lock, error) {
 		snapshot, err := l.snapshot(ctx, nil, l.views())
 		if err != nil {
 			return nil, err
