@@ -174,7 +174,7 @@ func door(s *Server) http.Handler {
 		}
 	})
 	s.mux.HandleFunc("POST /test/out", func(w http.ResponseWriter, r *http.Request) { s.auth.SignOut(w, r) })
-	s.mux.HandleFunc("GET /test/csrf", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, s.auth.Csrf(r)) })
+	s.mux.HandleFunc("GET /test/csrf", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, s.auth.CSRF(r)) })
 	s.mux.HandleFunc("POST /test/do", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.auth.MayOrder(r); err != nil {
 			http.Error(w, err.Error(), web.Refused(err).Code)
@@ -332,7 +332,7 @@ func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 
 func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 	for token, want := range map[string]string{
-		"short": "has 5 characters", strings.Repeat("x", 15): "fewer than 16", "": "has 0 characters",
+		"short": "has 5 characters", strings.Repeat("x", 15): "16 at least", "": "has 0 characters",
 		"two\nlines-of-16-characters": "one line", "with blank 0123456789": "one line", "ü" + secretToken: "one line",
 		strings.Repeat("x", 1025): "more than 1024", secretToken: "", secretToken + "\r": "",
 	} {

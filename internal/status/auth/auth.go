@@ -255,6 +255,7 @@ var (
 		"configuration and restart it, or give the order on its host, by baton")
 	errInsecure = web.Refuse(http.StatusForbidden, "a token is not taken over a network that can read it: use https "+
 		"(http.tls in the node's configuration), or connect on the node's own host")
+	// ErrSignIn is that a request shows no token where one is needed.
 	ErrSignIn = web.Refuse(http.StatusUnauthorized, "this takes the token: send it as Authorization: Bearer TOKEN, "+
 		"or sign in on the page")
 	errForgery = web.Refuse(http.StatusForbidden, "this does not come from the page of this node: open the page, and do it there again")

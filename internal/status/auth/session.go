@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// SessionFor is how long somebody stays signed in, sessionIdle how long without asking
-	// for anything.
-	SessionFor  = 12 * time.Hour
+	// SessionFor is how long somebody stays signed in.
+	SessionFor = 12 * time.Hour
+	// SessionIdle is how long one lasts without a request.
 	SessionIdle = time.Hour
 	// MaxSessions are as many browsers; the one that was silent longest makes room.
 	MaxSessions = 64
@@ -40,7 +40,7 @@ func (a *Auth) SignedInNow() int {
 func (a *Auth) SignedIn(r *http.Request) bool { return CallerOf(r.Context()).How == bySession }
 
 // CSRF is what every form of a session carries in [csrfField]; "" without a session.
-func (a *Auth) Csrf(r *http.Request) string {
+func (a *Auth) CSRF(r *http.Request) string {
 	if s := CallerOf(r.Context()).session; s != nil {
 		return s.csrf
 	}

@@ -70,7 +70,7 @@ func (p *Pages) servePage(w http.ResponseWriter, r *http.Request) {
 
 // write sends a page, with what is of its session.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, d *document) {
-	d.SignedIn, d.CSRF = p.Auth.SignedIn(r), p.Auth.Csrf(r)
+	d.SignedIn, d.CSRF = p.Auth.SignedIn(r), p.Auth.CSRF(r)
 	body, err := p.render("document", d)
 	if err != nil {
 		p.Log.Error("a page was not rendered", zap.Error(err))

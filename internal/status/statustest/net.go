@@ -16,6 +16,7 @@ type Pipes struct {
 	closed  chan struct{}
 }
 
+// Accept is a [net.Listener]'s.
 func (p *Pipes) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.dialled:
@@ -25,11 +26,13 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
+// Close is a [net.Listener]'s.
 func (p *Pipes) Close() error {
 	close(p.closed)
 	return nil
 }
 
+// Addr is a [net.Listener]'s.
 func (p *Pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 9747} }
 
 // NewPipes returns one without connections.
@@ -87,4 +90,5 @@ func (w *SlowReader) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
+// SetWriteDeadline does nothing.
 func (w *SlowReader) SetWriteDeadline(time.Time) error { return nil }

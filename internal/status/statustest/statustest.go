@@ -85,6 +85,7 @@ func (s *Shelf) tell(what string) {
 	}
 }
 
+// History is an [operate.Node]'s.
 func (s *Shelf) History(_ context.Context, _, before string, n int) ([]operate.Entry, error) {
 	s.tell("history")
 	from := 0
@@ -96,20 +97,24 @@ func (s *Shelf) History(_ context.Context, _, before string, n int) ([]operate.E
 	return s.Entries[from:min(from+n, len(s.Entries))], nil
 }
 
+// Events is an [operate.Node]'s.
 func (s *Shelf) Events(_ context.Context, n int) ([]diagnose.Event, error) {
 	return s.PastEvents[:min(n, len(s.PastEvents))], nil
 }
 
+// Printed is an [operate.Node]'s.
 func (s *Shelf) Printed(context.Context, string, string) (operate.Printed, error) {
 	s.tell("output")
 	return s.Output, nil
 }
 
+// Letters is an [operate.Node]'s.
 func (s *Shelf) Letters(_ context.Context, _ operate.LetterFilter, n int) ([]operate.Letter, error) {
 	s.tell("letters")
 	return s.Waiting[:min(n, len(s.Waiting))], s.LettersErr
 }
 
+// Samples is an [operate.Node]'s.
 func (s *Shelf) Samples(context.Context, time.Time) ([]operate.Sample, error) {
 	s.tell("samples")
 	return s.Measured, nil
@@ -174,6 +179,7 @@ func Get(h http.Handler, path string) *httptest.ResponseRecorder {
 	return rec
 }
 
+// Fixed is a source of one state.
 func Fixed(s diagnose.Snapshot) func(context.Context) (diagnose.Snapshot, error) {
 	return func(context.Context) (diagnose.Snapshot, error) { return s, nil }
 }

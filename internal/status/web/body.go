@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// take reads a body whole; an error comes up again when it is decoded.
+// TakeBody reads a body whole; an error comes up again when it is decoded.
 func TakeBody(r *http.Request) (whole bool) {
 	if r.Body == nil {
 		return true

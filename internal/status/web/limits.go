@@ -11,6 +11,7 @@ type Limits struct {
 	Connections               connectionLimits
 }
 
+// DefaultLimits are those of a node.
 func DefaultLimits() Limits {
 	return Limits{
 		Header: 5 * time.Second, Read: 10 * time.Second, Write: 15 * time.Second, Idle: 30 * time.Second, Vanished: 20 * time.Second,
