@@ -105,7 +105,7 @@ func TestIDsOfEveryKindAreFlushed(t *testing.T) {
 	})
 }
 
-// Ids are collected while the rows of those before are written, each time twice as many: 200, 400, 800,
+// Ids are collected once the rows of those before are read, each time twice as many: 200, 400, 800,
 // 1600 and the rest. Each time they are in order.
 func TestPagesComeInKeyOrder(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {

@@ -84,8 +84,8 @@ func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (inde
 }
 
 // Read yields the rows of the stage's ids, page by page. As many ids as fit the
-// memory budget are collected and sorted, so that pages come in key order; the next
-// ones are collected while these are written. Pages that are done may leave the stage
+// memory budget are collected and sorted, so that pages come in key order; then the
+// next ones. Pages that are done may leave the stage
 // meanwhile: on one server a scan returns whatever stays in the stage from
 // its first call to its last.
 func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
@@ -109,22 +109,17 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	if kind == "zset" {
 		scan.command, scan.stride = "ZSCAN", 2
 	}
-	collecting, err := s.Store.Conn(ctx, s.Live)
-	if err != nil {
-		return err
-	}
-	defer collecting.Close()
 	left := st.Size // about
 	collect := func(ctx context.Context, most int) (ids *idlist.List, more bool, err error) {
 		ids = idlist.Sized(min(most, int(left), s.budget/2/idlist.Cost))
-		if err := scan.next(ctx, collecting, ids, s.budget/2, most); err != nil {
+		if err := scan.next(ctx, c, ids, s.budget/2, most); err != nil {
 			return nil, false, s.Fail("read the stage of", err)
 		}
 		left = max(0, left-int64(ids.Len()))
 		return ids, scan.cursor != "0", nil
 	}
 	rows := paging.NewFiller(s.bytes)
-	return idlist.Ahead(ctx, s.pageRows*s.lanes, collect, func(ids *idlist.List) error {
+	return idlist.Pass(ctx, s.pageRows*s.lanes, collect, func(ids *idlist.List) error {
 		for lane, page := range ids.Pages(s.pageRows, s.lanes) {
 			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
 				return err

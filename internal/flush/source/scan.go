@@ -109,8 +109,8 @@ func (s *Scan) Stage(_ context.Context, newID, _ string) (flush.Stage, bool, err
 }
 
 // Read yields the rows of all keys, page by page. As many keys as fit the memory
-// budget are collected and sorted, so that pages come in key order; the next ones are
-// collected while these are written.
+// budget are collected and sorted, so that pages come in key order; then the scan
+// goes on.
 func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	current, err := s.current(st)
 	if err != nil {
@@ -143,17 +143,12 @@ func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		return err
 	}
 	defer c.Close()
-	collecting, err := node.Borrow(ctx)
-	if err != nil {
-		return err
-	}
-	defer collecting.Close()
 	keys := keyScan{scan: s, cursor: "0", pace: redisconn.NewNamePace()}
 	collect := func(ctx context.Context, most int) (*idlist.List, bool, error) {
-		ids, err := keys.next(ctx, collecting, s.budget/2, most)
+		ids, err := keys.next(ctx, c, s.budget, most)
 		return ids, keys.cursor != "0", s.fail("scan", err)
 	}
-	return idlist.Ahead(ctx, s.pageRows*s.lanes, collect, func(ids *idlist.List) error {
+	return idlist.Pass(ctx, s.pageRows*s.lanes, collect, func(ids *idlist.List) error {
 		for lane, some := range ids.Pages(s.group(), s.lanes) {
 			if err := rows.read(ctx, c, lane, some); err != nil {
 				return err

@@ -45,9 +45,6 @@ func (p *List) Full(budget int) bool {
 // long: their list takes room for all that it may have at once, and they are read where they are.
 const longText, longID = 4 << 20, 1 << 10
 
-// Long reports whether the ids are so long that others should not be collected before these are used.
-func (p *List) Long() bool { return p.long() && len(p.text) >= longText/2 }
-
 func (p *List) long() bool { return len(p.text) >= longID*max(1, len(p.places)) }
 
 // Len is how many ids there are.

@@ -143,8 +143,8 @@ func TestLongIDsAreInMemoryOnce(t *testing.T) {
 					n++
 				}
 			}
-			if n != 4 || !pile.Long() {
-				b.Errorf("%d ids, long: %v", n, pile.Long())
+			if n != 4 || !pile.long() {
+				b.Errorf("%d ids, long: %v", n, pile.long())
 			}
 		}
 	}).AllocedBytesPerOp()
@@ -155,7 +155,7 @@ func TestLongIDsAreInMemoryOnce(t *testing.T) {
 	for i := range 1000 {
 		short.Add(strconv.AppendInt(nil, int64(i), 10))
 	}
-	if short.Long() {
+	if short.long() {
 		t.Error("ids of three bytes are long")
 	}
 }
