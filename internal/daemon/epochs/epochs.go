@@ -38,6 +38,7 @@ func (l *Term) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(l))
 }
 
+// Lease is the lease of the term; 0: unknown.
 func (l Term) Lease() time.Duration { return time.Duration(l.LeaseMS) * time.Millisecond }
 
 // Memory remembers, in a file of this host, the highest epoch of the lock that this
@@ -134,6 +135,7 @@ func (e *Memory) note(epoch int64, lease time.Duration) {
 	}
 }
 
+// Known is the highest epoch that this node has heard of, and the lease of its term.
 func (e *Memory) Known() Term {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -34,7 +34,8 @@ type flushJob struct {
 
 // run flushes once; or until the term ends, if that is the job's schedule.
 func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
-	defer f.Begin()()
+	end := f.Begin()
+	defer end()
 	f.done.reset()
 	stop := f.report(ctx, r)
 	defer stop()

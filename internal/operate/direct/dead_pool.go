@@ -13,9 +13,9 @@ import (
 // Pages ask every now and then: each time anew would cost databases a sign-in each time.
 const lettersIdle = 45 * time.Second
 
-// deadPool keeps the connections for dead letters open while requests come, and closes
-// them some time after. They are others than those of jobs: a page can never
-// have a flush wait.
+// letterPool keeps the connections for dead letters open while requests come, and closes
+// them some time after. They are others than those of jobs: no page has
+// a flush wait.
 type letterPool struct {
 	log *zap.Logger
 
