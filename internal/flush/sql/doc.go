@@ -33,8 +33,7 @@
 //
 // PostgreSQL gets a batch as one array a column or, from a thousand rows on, by COPY to
 // a temporary table of the session, from which existing rows are updated and
-// the others upserted; MySQL prepared statements of many rows, whose parameters are encoded
-// here unless the connection has TLS or compression; SQLite a prepared
+// the others upserted; MySQL prepared statements of many rows; SQLite a prepared
 // statement of one row, many times.
 //
 // # Rows that are refused

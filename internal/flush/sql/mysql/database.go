@@ -2,8 +2,10 @@ package mysql
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -47,20 +49,16 @@ func open(s sql.Setup) (sql.Database, error) {
 	if config.Timeout == 0 {
 		config.Timeout = s.Limits.Statement
 	}
-	config.DialFunc = dialWire(config.DialFunc)
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, errDSN
 	}
 	db := database{}
-	setUp := func(ctx context.Context, conn *conn) error {
+	setUp := func(ctx context.Context, conn driver.Conn) error {
 		for _, query := range []string{"session", "isolation"} {
 			if err := execOn(ctx, conn, s.Queries[query]); err != nil {
 				return err
 			}
-		}
-		if err := conn.limitPackets(ctx, s.Queries["longest_packet"]); err != nil {
-			return err
 		}
 		galera, err := isGalera(ctx, conn, s.Queries["galera"])
 		if err != nil || !galera {
@@ -79,6 +77,47 @@ func open(s sql.Setup) (sql.Database, error) {
 	// MariaDB repeats this error for the next parameters of the statement.
 	db.Spoilt = func(err error) bool { return errorNumber(err) == 1105 }
 	return db, nil
+}
+
+// sessionConnector sets up every new connection.
+type sessionConnector struct {
+	driver.Connector
+	setUp func(ctx context.Context, conn driver.Conn) error
+}
+
+func (c sessionConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.setUp(ctx, conn); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("set up the connection: %w", err)
+	}
+	return conn, nil
+}
+
+func execOn(ctx context.Context, conn driver.Conn, query string) error {
+	_, err := conn.(driver.ExecerContext).ExecContext(ctx, query, nil)
+	return err
+}
+
+// isGalera reports whether the server replicates by Galera: MariaDB with wsrep, Percona
+// XtraDB Cluster. Others answer the query with no row.
+func isGalera(ctx context.Context, conn driver.Conn, query string) (yes bool, err error) {
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, query, nil)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close() // nothing of it is left to read
+	setting := make([]driver.Value, 2)
+	switch err := rows.Next(setting); {
+	case errors.Is(err, io.EOF):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return on(sql.Text(setting[1])), nil
 }
 
 func (d database) Absent(*sql.Report) bool { return false }

@@ -20,9 +20,6 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_IN_DATE,
 -- locking read, which sees the newest row at any level.
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
 
--- name: longest_packet
-SELECT @@max_allowed_packet
-
 -- name: galera
 SHOW VARIABLES LIKE 'wsrep_on'
 

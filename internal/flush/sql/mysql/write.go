@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -45,36 +44,16 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 			n = left
 		}
 		text, columns := w.statement(s, p, n, remove)
-		if err := execute(ctx, s, text, p, rows[done:done+n], columns); err != nil {
+		err := args(s, p, rows[done:done+n], columns)
+		if err == nil {
+			_, err = s.ExecRows(ctx, text)
+		}
+		if err != nil {
 			return done, n, err
 		}
 		done += n
 	}
 	return done, 0, nil
-}
-
-// execute runs the statement with the values of these rows: directly, where the connection allows it.
-func execute(ctx context.Context, s *stdsql.Session, text string, p *row.Plan, rows []row.Row, columns []int) error {
-	var w *wire
-	err := s.Conn.Raw(func(c any) error { w = c.(*conn).wire; return nil })
-	if err != nil {
-		return err
-	}
-	known, err := w.know(text, func() error { _, err := s.Prepare(ctx, text); return err })
-	if err != nil {
-		return err
-	}
-	if known {
-		err := s.Conn.Raw(func(any) error { return w.execute(ctx, text, p, rows, columns) })
-		if !errors.Is(err, errTooLong) {
-			return s.Checked(text, err)
-		}
-	}
-	if err := args(s, p, rows, columns); err != nil {
-		return err
-	}
-	_, err = s.Exec(ctx, text, s.Args)
-	return err
 }
 
 // chunk is the size of the next statement: a full one, or a power of two. So a
@@ -207,19 +186,11 @@ func args(s *stdsql.Session, p *row.Plan, rows []row.Row, columns []int) error {
 	for i := range rows {
 		for _, c := range columns {
 			v := &rows[i].Values[c]
-			if !finite(v) {
-				return infinite(p, c)
+			if v.Kind() == row.KindFloat && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)) {
+				return &sql.WrongValue{Column: p.Columns[c].Column, Why: "MySQL has no NaN and no infinity"}
 			}
 			s.Args = append(s.Args, sql.Argument(v))
 		}
 	}
 	return nil
-}
-
-func finite(v *row.Value) bool {
-	return v.Kind() != row.KindFloat || !math.IsNaN(v.Float()) && !math.IsInf(v.Float(), 0)
-}
-
-func infinite(p *row.Plan, column int) error {
-	return &sql.WrongValue{Column: p.Columns[column].Column, Why: "MySQL has no NaN and no infinity"}
 }

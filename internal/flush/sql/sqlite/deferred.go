@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	dbsql "database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,18 +40,18 @@ const (
 	release   = "RELEASE SAVEPOINT baton_row"
 )
 
-// guarded writes a row by statement, whose values are in s.args, and refuses it if it breaks a
+// guarded writes a row by a statement, whose values are in s.Args, and refuses it if it breaks a
 // deferred key. In a replacement the row that goes comes back.
 func (p *compiledPlan) guarded(
-	ctx context.Context, s *stdsql.Session, statement *dbsql.Stmt, row *row.Row, removed bool,
+	ctx context.Context, s *stdsql.Session, text string, row *row.Row, removed bool,
 ) (touched int64, err error) {
 	if len(p.deferred) == 0 {
-		return affected(statement.ExecContext(ctx, s.Args...))
+		return s.ExecRows(ctx, text)
 	}
 	if _, err := s.Exec(ctx, savepoint, nil); err != nil {
 		return 0, err
 	}
-	touched, err = affected(statement.ExecContext(ctx, s.Args...))
+	touched, err = s.ExecRows(ctx, text)
 	if err == nil && touched > 0 && (!removed || !s.Replacing) {
 		err = p.breaks(ctx, s, row, removed)
 	}
@@ -60,19 +59,12 @@ func (p *compiledPlan) guarded(
 		_, err = s.Exec(ctx, release, nil)
 		return touched, err
 	}
-	for _, text := range []string{undo, release} {
-		if _, failed := s.Exec(ctx, text, nil); failed != nil {
+	for _, end := range []string{undo, release} {
+		if _, failed := s.Exec(ctx, end, nil); failed != nil {
 			break // the whole transaction is gone: see intact
 		}
 	}
 	return 0, err
-}
-
-func affected(result dbsql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
 }
 
 // breaks is a *brokenKey if the row breaks one.

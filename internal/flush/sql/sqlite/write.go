@@ -46,7 +46,7 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 	if remove {
 		text, columns = plan.remove, p.Key
 	}
-	statement, err := s.Prepare(ctx, text)
+	err := s.PrepareRows(ctx, text) // an error of it is no row's
 	if err == nil {
 		err = plan.ask(ctx, s, p)
 	}
@@ -63,7 +63,7 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 		if err := plan.args(s, &rows[i], columns); err != nil {
 			return i, 1, err
 		}
-		touched, err := plan.guarded(calm, s, statement, &rows[i], remove)
+		touched, err := plan.guarded(calm, s, text, &rows[i], remove)
 		if err != nil {
 			return i, 1, unplanned(err, p)
 		}
@@ -95,11 +95,7 @@ func (w *writer) Update(ctx context.Context, s *stdsql.Session, p *row.Plan, row
 	if err := plan.args(s, row, stdsql.UpdateOrder(p)); err != nil {
 		return 0, err
 	}
-	statement, err := s.Prepare(ctx, plan.update)
-	if err != nil {
-		return 0, err
-	}
-	return plan.guarded(ctx, s, statement, row, false)
+	return plan.guarded(ctx, s, plan.update, row, false)
 }
 
 func (p *compiledPlan) args(s *stdsql.Session, row *row.Row, columns []int) error {

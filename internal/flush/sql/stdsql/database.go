@@ -116,7 +116,7 @@ func (d *DB) connection(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{Parent: d, Conn: conn, statements: map[string]*dbsql.Stmt{}}, nil
+	return &Session{Parent: d, Conn: conn, statements: map[string]*dbsql.Stmt{}, direct: map[string]driver.Stmt{}}, nil
 }
 
 // Session is one connection with its prepared statements.
@@ -124,7 +124,9 @@ type Session struct {
 	Parent     *DB
 	Conn       *dbsql.Conn
 	statements map[string]*dbsql.Stmt
+	direct     map[string]driver.Stmt
 	Args       []any // reused for every statement
+	named      []driver.NamedValue
 	open       bool  // a transaction is
 	Counting   bool  // the statement counts rows, to find the one of an error
 	Replacing  bool  // rows that are deleted come back
@@ -182,7 +184,10 @@ func (s *Session) Exec(ctx context.Context, text string, args []any) (touched in
 		if statement, err = s.Prepare(ctx, text); err == nil {
 			result, err = statement.ExecContext(ctx, args...)
 		}
-		err = s.Checked(text, err)
+		if err != nil && s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
+			_ = statement.Close() // at worst it lives as long as the connection
+			delete(s.statements, text)
+		}
 	}
 	if err != nil {
 		return 0, err
@@ -190,13 +195,59 @@ func (s *Session) Exec(ctx context.Context, text string, args []any) (touched in
 	return result.RowsAffected()
 }
 
-// Checked is the error of a prepared statement, which is forgotten if it is unusable after it.
-func (s *Session) Checked(text string, err error) error {
-	if statement, ok := s.statements[text]; ok && err != nil && s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
-		_ = statement.Close() // at worst it lives as long as the connection
-		delete(s.statements, text)
+// ExecRows runs a prepared statement with s.Args, and returns how many rows it touched. It calls the driver itself:
+// database/sql would check each argument and convert it once more. So each is a driver.Value.
+func (s *Session) ExecRows(ctx context.Context, text string) (touched int64, err error) {
+	err = s.Conn.Raw(func(conn any) error {
+		statement, err := s.prepareDirect(ctx, conn.(driver.ConnPrepareContext), text)
+		if err != nil {
+			return err
+		}
+		s.named = s.named[:0]
+		for i, a := range s.Args {
+			s.named = append(s.named, driver.NamedValue{Ordinal: i + 1, Value: a})
+		}
+		result, err := statement.(driver.StmtExecContext).ExecContext(ctx, s.named)
+		if err != nil {
+			if s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
+				_ = statement.Close() // at worst it lives as long as the connection
+				delete(s.direct, text)
+			}
+			return err
+		}
+		touched, err = result.RowsAffected()
+		return err
+	})
+	return touched, err
+}
+
+// PrepareRows prepares a statement for ExecRows once for this connection.
+func (s *Session) PrepareRows(ctx context.Context, text string) error {
+	return s.Conn.Raw(func(conn any) error {
+		_, err := s.prepareDirect(ctx, conn.(driver.ConnPrepareContext), text)
+		return err
+	})
+}
+
+func (s *Session) prepareDirect(ctx context.Context, conn driver.ConnPrepareContext, text string) (driver.Stmt, error) {
+	if statement, ok := s.direct[text]; ok {
+		return statement, nil
 	}
-	return err
+	if len(s.direct) >= sql.MaxStatements {
+		s.closeDirect()
+	}
+	statement, err := conn.PrepareContext(ctx, text)
+	if err == nil {
+		s.direct[text] = statement
+	}
+	return statement, err
+}
+
+func (s *Session) closeDirect() {
+	for _, statement := range s.direct {
+		_ = statement.Close() // at worst it lives as long as the connection
+	}
+	clear(s.direct)
 }
 
 // Prepare prepares a statement once for this connection.
@@ -296,6 +347,7 @@ func (s *Session) Close(sound bool) {
 	}
 	s.open, s.used = false, time.Now()
 	clear(s.Args[:cap(s.Args)]) // values of a batch must not stay in memory
+	clear(s.named[:cap(s.named)])
 	s.Parent.mu.Lock()
 	defer s.Parent.mu.Unlock()
 	s.Parent.idle = append(s.Parent.idle, s)
@@ -307,6 +359,9 @@ func (s *Session) drop() {
 	for _, statement := range s.statements {
 		_ = statement.Close()
 	}
-	_ = s.Conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = s.Conn.Raw(func(any) error {
+		s.closeDirect()
+		return driver.ErrBadConn
+	})
 	_ = s.Conn.Close()
 }
