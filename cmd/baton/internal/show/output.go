@@ -26,7 +26,7 @@ type Output struct {
 	sheet  func(io.Writer) io.Writer
 }
 
-// String, with Set and Type, makes Output a flag.
+// String is the format; with Set and Type it makes Output a flag.
 func (o *Output) String() string {
 	if o.format == "" {
 		return formatTable

@@ -81,8 +81,8 @@ func TestObjectsAreReadAsWrittenOrNotAtAll(t *testing.T) {
 func TestTheStandardLibraryChangesWhatTheDecoderRefuses(t *testing.T) {
 	for text, changed := range map[string]string{
 		`{"a":"1","a":"2"}`: "2",
-		"{\"a\":\"\xff\"}":   "\ufffd",
-		`{"a":"\ud800"}`:     "\ufffd",
+		"{\"a\":\"\xff\"}":  "\ufffd",
+		`{"a":"\ud800"}`:    "\ufffd",
 	} {
 		var standard map[string]string
 		if err := json.Unmarshal([]byte(text), &standard); err != nil || standard["a"] != changed {
