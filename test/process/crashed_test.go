@@ -83,6 +83,11 @@ func TestReleaseAfterACrash(t *testing.T) {
 	if check := cluster.Command(t, soon, nil, "config", "check", leader.ConfigPath()); check.Code != 2 {
 		t.Errorf("the file is not broken: code %d: %s", check.Code, check.Stderr)
 	}
+	lease := filepath.Join(leader.RuntimeDir(), "lease.json")
+	nodes.Await(soon, "the lease file of the leader, which comes after the lock", func() bool {
+		_, err := os.Stat(lease)
+		return err == nil
+	})
 	killed := time.Now()
 	leader.Kill()
 	if err := syscall.Kill(stubborn.Process.Pid, syscall.SIGTERM); err != nil {
@@ -126,7 +131,7 @@ func TestReleaseAfterACrash(t *testing.T) {
 	if left := groups.processes(t); left != "" {
 		t.Errorf("left in the group: %s", left)
 	}
-	if _, err := os.Stat(filepath.Join(leader.RuntimeDir(), "lease.json")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(lease); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the lease file: %v", err)
 	}
 	// After a start that failed there is nothing to release, and nothing more to say of why.
