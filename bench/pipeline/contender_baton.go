@@ -18,7 +18,7 @@ func batonContender() contender {
 }
 
 // batonConfig has the lease outlast the time in which a backlog is laid out. After a
-// kill nobody leads until it has ended, so it is as short as can be where there are any.
+// kill no node leads until it has ended, so it is as short as can be where there are any.
 func batonConfig(l *lab, f flow, t target) string {
 	ttl := "60s"
 	if t == bare() {

@@ -42,7 +42,7 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 				if len(done) > 0 {
 					err = errors.Join(err, out.Print(e.Stdout, done, func(w io.Writer) error { return printDrill(w, done) }))
 				}
-				if errors.Is(err, operate.ErrNobodyLeads) {
+				if errors.Is(err, operate.ErrNoLeader) {
 					return noneToStepDown(cmd.Context(), r)
 				}
 				for _, d := range done {
@@ -71,7 +71,7 @@ func printDrill(w io.Writer, done []direct.Drilled) error {
 		if !d.InTime() {
 			took = show.Paint(w, show.Bad, fmt.Sprintf("%d ms after the order", d.TookMS))
 		}
-		if err := show.Say(w, "%s → %s: epoch %d, %s; its work ended after %d ms, nobody led for %d ms (lease %d ms)\n",
+		if err := show.Say(w, "%s → %s: epoch %d, %s; its work ended after %d ms, no node led for %d ms (lease %d ms)\n",
 			d.From, d.To, d.Epoch, took, d.DrainMS, d.GapMS, d.LeaseMS); err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func TestTheElectionIsSeenAndHandedOverFromOutside(t *testing.T) {
 			t.Errorf("%s without a leader: %+v", command, got)
 		}
 	}
-	if got := c.run("status"); got.code != cmdline.ExitOK || !strings.Contains(got.stdout, `Lock "baton": nobody leads`) {
+	if got := c.run("status"); got.code != cmdline.ExitOK || !strings.Contains(got.stdout, `Lock "baton": no node leads`) {
 		t.Errorf("status without a leader: %+v", got)
 	}
 
@@ -172,7 +172,7 @@ func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
 	}
 	await("connect to redis")
 	r.Restart()
-	await("nobody leads")
+	await("no node leads")
 	cancel()
 	if got := <-code; got != cmdline.ExitOK {
 		t.Errorf("exit code %d", got)

@@ -79,7 +79,7 @@ jobs:
 	}
 	written("1|7")
 
-	// In Redis, while nobody leads.
+	// In Redis, while no node leads.
 	if code := stop(); code != cmdline.ExitOK {
 		t.Errorf("the daemon ended with %d", code)
 	}

@@ -66,10 +66,10 @@ func newPauseCommand(e cmdline.Env) *cobra.Command {
 }
 
 func printPause(out io.Writer, o operate.Order, done operate.Outcome) error {
-	now := "nobody led"
+	now := "no node led"
 	switch {
 	case done.From != "" && done.Code == operate.CodeDone:
-		now = fmt.Sprintf("nobody leads, %d ms after the order; %s did", done.TookMS, done.From)
+		now = fmt.Sprintf("no node leads, %d ms after the order; %s did", done.TookMS, done.From)
 	case done.From != "":
 		now = done.From + " has the order to stop"
 	}
@@ -94,7 +94,7 @@ func newResumeCommand(e cmdline.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				d, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindResume, By: cmdline.UserName(), Reason: reason, Wait: wait.limit()})
-				if errors.Is(err, operate.ErrNobodyLeads) {
+				if errors.Is(err, operate.ErrNoLeader) {
 					return cmdline.WithCode(cmdline.ExitNoLeader, err)
 				}
 				if err != nil {

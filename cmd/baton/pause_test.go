@@ -32,10 +32,10 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	c.until("db2", "status")
 
 	got := c.run("pause", "--reason", "upgrade of <main>")
-	if !regexp.MustCompile(`^paused by \S+: upgrade of <main>: nobody leads, \d+ ms after the order; db1 did\n$`).MatchString(got.stdout) || got.code != cmdline.ExitOK {
+	if !regexp.MustCompile(`^paused by \S+: upgrade of <main>: no node leads, \d+ ms after the order; db1 did\n$`).MatchString(got.stdout) || got.code != cmdline.ExitOK {
 		t.Fatalf("pause: %+v", got)
 	}
-	if got := c.run("status").stdout; !regexp.MustCompile(`^Lock "baton": nobody leads: paused by \S+: upgrade of <main>, for \S+\n`).MatchString(got) {
+	if got := c.run("status").stdout; !regexp.MustCompile(`^Lock "baton": no node leads: paused by \S+: upgrade of <main>, for \S+\n`).MatchString(got) {
 		t.Errorf("status: %s", got)
 	}
 	if got := c.run("leader"); got.code != cmdline.ExitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
@@ -46,13 +46,13 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 			t.Errorf("%s: %+v", command, got)
 		}
 	}
-	if got := c.run("pause", "--reason", "still at it"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "was paused already, by ") || !strings.Contains(got.stdout, ": still at it; nobody led\n") {
+	if got := c.run("pause", "--reason", "still at it"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "was paused already, by ") || !strings.Contains(got.stdout, ": still at it; no node led\n") {
 		t.Errorf("paused again: %+v", got)
 	}
 	for node, log := range map[string]*buffer{"db1": log1, "db2": log2} {
 		c.untilLog(log, "still at it", 1)
 		if n := strings.Count(log.String(), "standing by: no node leads"); n > 2 {
-			t.Errorf("%s told %d times why nobody leads, want once for each reason:\n%s", node, n, log)
+			t.Errorf("%s told %d times why no node leads, want once for each reason:\n%s", node, n, log)
 		}
 	}
 
@@ -97,7 +97,7 @@ func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
 	if got := c.run("status", "--events"); got.code != cmdline.ExitOK || got.stdout != "nothing has happened yet\n" {
 		t.Errorf("the history of an election that never was: %+v", got)
 	}
-	if got := c.run("pause"); got.code != cmdline.ExitOK || !regexp.MustCompile(`^paused by \S+: nobody led\n$`).MatchString(got.stdout) {
+	if got := c.run("pause"); got.code != cmdline.ExitOK || !regexp.MustCompile(`^paused by \S+: no node led\n$`).MatchString(got.stdout) {
 		t.Errorf("pause: %+v", got)
 	}
 	log, _ := c.daemon("--node-id", "db1", "--http", "off")
@@ -114,7 +114,7 @@ func TestResumeTellsThatNobodyIsThereToLead(t *testing.T) {
 	if got := c.run("pause"); got.code != cmdline.ExitOK {
 		t.Fatalf("pause: %+v", got)
 	}
-	if got := c.run("resume", "--wait", "50ms"); got.code != cmdline.ExitNoLeader || !strings.HasPrefix(got.stderr, "baton: resumed, but after 50ms nobody leads") {
+	if got := c.run("resume", "--wait", "50ms"); got.code != cmdline.ExitNoLeader || !strings.HasPrefix(got.stderr, "baton: resumed, but after 50ms no node leads") {
 		t.Errorf("resume: %+v", got)
 	}
 }
@@ -150,7 +150,7 @@ func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestNobodyLeadsAfterAResumeIfAForeignClientHasTheLock(t *testing.T) {
+func TestNoNodeLeadsAfterAResumeIfAForeignClientHasTheLock(t *testing.T) {
 	c, r := newCLI(t), useRedis(t)
 	c.env["BATON_REDIS"], c.env["BATON_TTL"] = r.URL(), lease()
 	if got := c.run("pause", "--no-wait"); got.code != cmdline.ExitOK {

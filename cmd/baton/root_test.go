@@ -76,7 +76,7 @@ func TestErrorsHaveTheirExitCodeAndAreSaidOnce(t *testing.T) {
 		{nil, cmdline.ExitOK, ""},
 		{errors.New("no route"), cmdline.ExitFailure, "baton: no route\n"},
 		{cmdline.UsageError(errors.New("which?")), cmdline.ExitUsage, "baton: which?\n"},
-		{fmt.Errorf("leader: %w", cmdline.WithCode(cmdline.ExitNoLeader, errors.New("nobody leads"))), cmdline.ExitNoLeader, "baton: leader: nobody leads\n"},
+		{fmt.Errorf("leader: %w", cmdline.WithCode(cmdline.ExitNoLeader, errors.New("no node leads"))), cmdline.ExitNoLeader, "baton: leader: no node leads\n"},
 		{cmdline.WithCode(cmdline.ExitNoLeader, nil), cmdline.ExitNoLeader, ""},
 		{cmdline.UsageError(problems), cmdline.ExitUsage, "baton: 2 problems in the configuration:\na:1:2: x\ny\n"},
 		{cmdline.UsageError(problems[:1]), cmdline.ExitUsage, "baton: a:1:2: x\n"},

@@ -138,7 +138,7 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 	}
 }
 
-func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
+func TestNoNextRunIsPromisedWhileNoNodeLeadsUnderTheLock(t *testing.T) {
 	now := time.Now()
 	j := diagnose.Job{Name: "a", Lock: "own", NextRun: now.Add(time.Hour)}
 	us, them := &diagnose.Leader{NodeID: "db1"}, &diagnose.Leader{Owner: "x", Foreign: true}

@@ -40,11 +40,11 @@ func (t statusTables) leader() {
 	case s.LastLeader != nil:
 		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Uneasy, s.Vacancy))
 	case l == nil && s.Paused != nil:
-		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, show.Paint(t, show.Uneasy, "nobody leads"), s.Paused.Reason, text.Duration(s.Now.Sub(s.Paused.Since)))
+		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, show.Paint(t, show.Uneasy, "no node leads"), s.Paused.Reason, text.Duration(s.Now.Sub(s.Paused.Since)))
 	case l == nil && s.Vacancy != "":
-		t.print("Lock %q: %s: %s\n", s.LockKey, show.Paint(t, show.Bad, "nobody leads"), s.Vacancy)
+		t.print("Lock %q: %s: %s\n", s.LockKey, show.Paint(t, show.Bad, "no node leads"), s.Vacancy)
 	case l == nil:
-		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Bad, "nobody leads"))
+		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Bad, "no node leads"))
 	case l.Foreign:
 		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, show.Paint(t, show.Bad, "held by a client that is not baton"), l.Owner, leaseLeft(l.LeaseLeftMS))
 	default:

@@ -31,7 +31,7 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 				o := operate.Order{Kind: operate.KindStepDown, By: cmdline.UserName(), Reason: reason, To: to, Wait: wait.limit()}
 				if all {
 					handed, err := operate.StepDownAll(cmd.Context(), r, o)
-					if errors.Is(err, operate.ErrNobodyLeads) {
+					if errors.Is(err, operate.ErrNoLeader) {
 						err = cmdline.WithCode(cmdline.ExitNoLeader, err)
 					}
 					if handed == nil {
@@ -40,7 +40,7 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 					return errors.Join(err, out.Print(e.Stdout, handed, func(w io.Writer) error { return printHandovers(w, handed) }))
 				}
 				done, err := r.Do(cmd.Context(), o)
-				if errors.Is(err, operate.ErrNobodyLeads) {
+				if errors.Is(err, operate.ErrNoLeader) {
 					return noneToStepDown(cmd.Context(), r)
 				}
 				if err != nil && (done.NodeID == "" || !out.Data()) {

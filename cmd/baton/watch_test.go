@@ -41,7 +41,7 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 			Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
 	}()
 	at := seen.await(0, `^\x1b\[\?1049h\x1b\[\?25l`)
-	first := seen.await(at, `\x1b\[\?2026h\x1b\[H[^\n]*Ctrl-C ends[^\n]*\x1b\[K\r+\n\x1b\[K\r+\nLock "baton": \x1b\[31mnobody leads\x1b\[0m[^\n]*\x1b\[K\r+\n`)
+	first := seen.await(at, `\x1b\[\?2026h\x1b\[H[^\n]*Ctrl-C ends[^\n]*\x1b\[K\r+\n\x1b\[K\r+\nLock "baton": \x1b\[31mno node leads\x1b\[0m[^\n]*\x1b\[K\r+\n`)
 	c.daemon("--node-id", "db1", "--http", "off")
 	at = seen.await(first, `\x1b\[H[^\n]*\n[^\n]*\nLock "baton": \x1b\[32mdb1 leads\x1b\[0m`)
 	if text := seen.String(); strings.Contains(text[first:], "\x1b[2J") {
@@ -84,13 +84,13 @@ func TestWatchOverAPipeIsALog(t *testing.T) {
 		code <- run(ctx, cmdline.Env{Args: []string{"status", "-w", "--interval", "100ms"}, Stdin: strings.NewReader(""), Stdout: out, Stderr: out,
 			Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
 	}()
-	for deadline := time.Now().Add(time.Minute); strings.Count(out.String(), "nobody leads: ") < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); strings.Count(out.String(), "no node leads: ") < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	cancel()
 	if got := <-code; got != cmdline.ExitOK {
 		t.Errorf("exit code %d", got)
 	}
-	if text := out.String(); !regexp.MustCompile(`^(\d\d:\d\d:\d\d [+-]\d\d:\d\d\nLock "baton": nobody leads: [^\n]*\n![^\n]*\n\n){3}`).MatchString(text) || bytes.ContainsRune([]byte(text), '\x1b') {
+	if text := out.String(); !regexp.MustCompile(`^(\d\d:\d\d:\d\d [+-]\d\d:\d\d\nLock "baton": no node leads: [^\n]*\n![^\n]*\n\n){3}`).MatchString(text) || bytes.ContainsRune([]byte(text), '\x1b') {
 		t.Errorf("a log:\n%q", text)
 	}
 }

@@ -82,7 +82,7 @@ func TestTheNextLeaderDoesNotRepeatThatAJobIsLate(t *testing.T) {
 		{"the leader before has told it", 3 * time.Hour, func(now time.Time) []redislock.Event {
 			return []redislock.Event{{Event: "won"}, {Event: "released", At: now.Add(-time.Minute)}}
 		}, ""},
-		{"it became late while nobody led", 3 * time.Hour, func(now time.Time) []redislock.Event {
+		{"it became late while no node led", 3 * time.Hour, func(now time.Time) []redislock.Event {
 			return []redislock.Event{{Event: "won"}, {Event: "released", At: now.Add(-170 * time.Minute)}}
 		}, "late users"},
 		{"the leader before has crashed", 3 * time.Hour, func(time.Time) []redislock.Event {

@@ -54,7 +54,7 @@ func TestDeferralNeedsSomebodyWhoLeadsLess(t *testing.T) {
 		{"who is left leads as many", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, deferralStep},
 		{"who is left leads more", map[string]string{"x0": "b", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, 0},
 		{"somebody is idle", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c", "d"}, leastDeferral, mostDeferral},
-		{"the same, and nobody led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, leastDeferral, mostDeferral},
+		{"the same, and no node led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, leastDeferral, mostDeferral},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		for _, id := range append([]string{"a"}, c.others...) {

@@ -293,11 +293,11 @@ func (l *apiLab) ordersByClient(ctx context.Context, c operator[*operate.Client]
 	if err != nil || paused.From != "a" {
 		t.Errorf("%v %+v", err, paused)
 	}
-	if _, err := c.stepDown(ctx, "", "asked by alice", time.Second); !errors.Is(err, operate.ErrNobodyLeads) {
+	if _, err := c.stepDown(ctx, "", "asked by alice", time.Second); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("stepdown of nobody: %v", err)
 	}
-	if _, err := c.run(ctx, "report", "by alice", false); !errors.Is(err, operate.ErrNobodyLeads) {
-		t.Errorf("nobody leads: %v", err)
+	if _, err := c.run(ctx, "report", "by alice", false); !errors.Is(err, operate.ErrNoLeader) {
+		t.Errorf("no node leads: %v", err)
 	}
 	if resumed, err := c.resume(ctx, "by alice", 20*time.Second); err != nil || resumed.NodeID != "a" || !strings.Contains(resumed.Was.Reason, "upgrade") {
 		t.Errorf("%v %+v", err, resumed)

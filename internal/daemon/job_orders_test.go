@@ -100,7 +100,7 @@ func TestManualRunIsForcedPastAnotherAndBothAreCancelled(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.remote.cancel(t.Context(), "report", "", "by alice"); !errors.Is(err, operate.ErrNobodyLeads) {
+	if _, err := l.remote.cancel(t.Context(), "report", "", "by alice"); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("without a leader: %v", err)
 	}
 }
@@ -313,7 +313,7 @@ func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
 	if !vacant() {
 		t.Error("somebody leads after the pause was reported")
 	}
-	if _, err := l.remote.run(t.Context(), "report", "by bob", false); !errors.Is(err, operate.ErrNobodyLeads) {
+	if _, err := l.remote.run(t.Context(), "report", "by bob", false); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("a job under its own lock runs in a pause: %v", err)
 	}
 	if done, err := l.remote.resume(t.Context(), "by alice", 10*time.Second); err != nil || done.Was == nil || done.Was.Reason != "by alice: restore" {

@@ -44,7 +44,7 @@ func TestWhatIsLateStaysLateOnAllNodesWhenRedisDies(t *testing.T) {
 	}
 	tells("one leads")
 	l.server.Kill()
-	await(t, "nobody leads", func() bool {
+	await(t, "no node leads", func() bool {
 		return leader.metric(`baton_leader{lock="baton"}`) == "0" && standby.metric(`baton_redis_up{lock="baton"}`) == "0"
 	})
 	tells("redis is gone")

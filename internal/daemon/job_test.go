@@ -271,7 +271,7 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.remote.run(t.Context(), "views", "by alice", false); !errors.Is(err, operate.ErrNobodyLeads) {
+	if _, err := l.remote.run(t.Context(), "views", "by alice", false); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("without a leader: %v", err)
 	}
 }

@@ -48,8 +48,8 @@ func TestDeadLettersOfARunThatGoesOnAreTold(t *testing.T) {
 		t.Errorf("the state of the job: %+v", j)
 	}
 	l.server.Kill()
-	await(t, "nobody leads", func() bool { return leader.metric(`baton_leader{lock="baton"}`) == "0" })
+	await(t, "no node leads", func() bool { return leader.metric(`baton_leader{lock="baton"}`) == "0" })
 	if a, b := leader.metric(gauge), standby.metric(gauge); a != "1" || b != "1" {
-		t.Errorf("while nobody leads the nodes tell of %s and %s", a, b)
+		t.Errorf("while no node leads the nodes tell of %s and %s", a, b)
 	}
 }

@@ -103,6 +103,6 @@ func TestNodesAreCounted(t *testing.T) {
 	}
 	s.Leader = nil
 	if got, want := s.Count(), (Census{Live: 4, Silent: 1, Ready: 2, MayLead: 3}); got != want {
-		t.Errorf("nobody leads: %+v, want %+v", got, want)
+		t.Errorf("no node leads: %+v, want %+v", got, want)
 	}
 }

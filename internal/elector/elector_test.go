@@ -344,7 +344,7 @@ func TestALonelyNodeLeadsAgainAfterAStepDown(t *testing.T) {
 		}
 		time.Sleep(poll)
 		if a.Leading() == nil {
-			t.Error("nobody leads although the only node has stood aside long enough")
+			t.Error("no node leads although the only node has stood aside long enough")
 		}
 		a.stop()
 	})

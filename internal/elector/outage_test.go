@@ -47,7 +47,7 @@ func TestAfterALongOutageSomebodyLeadsWithinOneLease(t *testing.T) {
 			faults.set(nil)
 			time.Sleep(short.TTL)
 			if e.Leading() == nil {
-				t.Error("nobody leads one lease after the store is back")
+				t.Error("no node leads one lease after the store is back")
 			}
 			cancel()
 			<-done

@@ -37,7 +37,7 @@ func TestAnObserverFollowsTheElectionAndNeverLeads(t *testing.T) {
 		o := startWith(t, "o", s.Node("o", nil), nil, elector.Config{Observer: true, Hints: s.Hints()})
 		time.Sleep(time.Minute)
 		if code, why := o.Waiting(); code != elector.CodeLeft || why == "" {
-			t.Error("does not tell why nobody leads")
+			t.Error("does not tell why no node leads")
 		}
 		a := start(t, "a", s.Node("a", nil), nil, nil)
 		time.Sleep(poll + 100*time.Millisecond)

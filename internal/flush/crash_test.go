@@ -195,7 +195,7 @@ func TestEveryStepSurvivesACrash(t *testing.T) {
 						t.Errorf("came by this step: %v", crashed)
 					}
 					for i := range 7 {
-						w.produce(100 + i) // while nobody leads
+						w.produce(100 + i) // while no node leads
 					}
 					if err := w.audit(); err != nil {
 						t.Error(err)

@@ -85,7 +85,7 @@ func TestWhatWaitedUnderALeaderIsNotMissedForWantOfOne(t *testing.T) {
 				first.end()
 				want(t, "under the first leader", first.misses(), map[job.Reason]int{job.ReasonOverlap: 7, job.ReasonConcurrency: 6})
 				ledger.SetOwner("second")
-				after(20 * time.Second) // nobody leads at 160
+				after(20 * time.Second) // no node leads at 160
 				second := leadSince(t, ledger, "second", w, nil, time.Now().Add(-20*time.Second))
 				after(time.Second)
 				second.end()

@@ -10,8 +10,8 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrInvalid: what was asked for makes no sense; the error says what does.
 	ErrInvalid = errors.New("invalid")
-	// ErrNobodyLeads: it needs a leader.
-	ErrNobodyLeads = errors.New("nobody leads")
+	// ErrNoLeader: it needs a leader.
+	ErrNoLeader = errors.New("no node leads")
 )
 
 // Errors that keep being themselves over HTTP, matched by errors.Is.
@@ -55,7 +55,7 @@ func (c *Coded) Unwrap() []error { return []error{c.Kind, c.Err} }
 // known are the errors that keep being themselves over HTTP, and how the API tells them.
 func known() []Coded {
 	return []Coded{
-		{"nobody_leads", ErrNobodyLeads, ErrNobodyLeads},
+		{"no_leader", ErrNoLeader, ErrNoLeader},
 		{"no_job", ErrNotFound, ErrNoJob},
 		{"no_run", ErrNotFound, ErrNoRun},
 		{"no_letter", ErrNotFound, ErrNoLetter},

@@ -14,7 +14,7 @@ type LockHandover struct {
 }
 
 // StepDownAll gives an order to step down for every lock of the configuration: one after the other, so that the
-// successors of one are known before the next. [ErrNobodyLeads] if no node leads under any of them.
+// successors of one are known before the next. [ErrNoLeader] if no node leads under any of them.
 func StepDownAll(ctx context.Context, r Operator, o Order) ([]LockHandover, error) {
 	s, err := r.Election(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func StepDownAll(ctx context.Context, r Operator, o Order) ([]LockHandover, erro
 			continue
 		}
 		all[i].Error = err.Error()
-		if errors.Is(err, ErrNobodyLeads) {
+		if errors.Is(err, ErrNoLeader) {
 			vacant++
 			err = errors.New(err.Error())
 		}
@@ -43,7 +43,7 @@ func StepDownAll(ctx context.Context, r Operator, o Order) ([]LockHandover, erro
 	}
 	err = errors.Join(errs...)
 	if vacant == len(all) {
-		err = As(err, ErrNobodyLeads)
+		err = As(err, ErrNoLeader)
 	}
 	return all, err
 }

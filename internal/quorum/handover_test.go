@@ -81,12 +81,12 @@ func (r *relay) stepDown() {
 			if err == nil {
 				return
 			}
-			if !errors.Is(err, redislock.ErrNobodyLeads) {
+			if !errors.Is(err, redislock.ErrNoLeader) {
 				r.t.Fatal(err)
 			}
 		}
 	}
-	r.t.Fatal("nobody leads")
+	r.t.Fatal("no node leads")
 }
 
 func TestAStepDownIsSoonFollowedBySomebodyElse(t *testing.T) {
@@ -120,7 +120,7 @@ func TestAStepDownIsSoonFollowedBySomebodyElse(t *testing.T) {
 			t.Logf("3 nodes on %d masters: p50 %v, max %v", masters, took[rounds/2], took[rounds-1])
 			// Who is not woken comes with the next poll, or when a lease has ended.
 			if median, most := took[rounds/2], took[rounds-1]; median > poll/2 || most > timing.TTL {
-				t.Errorf("nobody led for %v after a step-down in the median, for %v at most", median, most)
+				t.Errorf("no node led for %v after a step-down in the median, for %v at most", median, most)
 			}
 		})
 	}

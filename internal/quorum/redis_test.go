@@ -271,7 +271,7 @@ func TestClocksOfAMinorityOfMastersMaySayWhatTheyLike(t *testing.T) {
 	w.stays("in the next term", w.live.TTL/2)
 }
 
-func TestWithoutAMajorityOfMastersNobodyLeads(t *testing.T) {
+func TestWithoutAMajorityOfMastersNoNodeLeads(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 5)
 	w := elect(t, s)

@@ -67,7 +67,7 @@ func (x *examination) add(severity finding.Severity, what, consequence, remedy s
 
 func (x *examination) away(err error) {
 	x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)),
-		"this host cannot lead. If no host reaches it, nobody leads, and nothing is flushed",
+		"this host cannot lead. If no host reaches it, no node leads, and nothing is flushed",
 		"start it, or correct the section redis of the configuration")
 }
 

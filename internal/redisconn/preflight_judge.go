@@ -41,7 +41,7 @@ func (x *examination) version(f facts) {
 func (x *examination) role(f facts) {
 	if f.info["role"] == "slave" {
 		x.add(finding.SeverityError, "it is a replica of "+f.info["master_host"]+":"+f.info["master_port"],
-			"it accepts no writes: nobody leads, and nothing is flushed",
+			"it accepts no writes: no node leads, and nothing is flushed",
 			"put the master into redis.url; or name the Sentinels in redis.sentinel, so that a failover is followed")
 	}
 	if f.info["redis_mode"] == "cluster" && !x.cluster {
@@ -49,7 +49,7 @@ func (x *examination) role(f facts) {
 			"name some nodes in redis.cluster instead of redis.url")
 	}
 	if f.info["loading"] == "1" {
-		x.add(finding.SeverityWarning, "it is loading its data", "until it has, nobody leads and nothing is flushed", "wait")
+		x.add(finding.SeverityWarning, "it is loading its data", "until it has, no node leads and nothing is flushed", "wait")
 	}
 }
 
@@ -219,7 +219,7 @@ func (x *examination) replicas(f facts) {
 	n := int(f.number("connected_slaves"))
 	if want := x.options.WaitReplicas; want > n {
 		x.add(finding.SeverityError, fmt.Sprintf("%d replicas follow it, and election.wait_replicas is %d", n, want),
-			"a lock that fewer replicas have does not count: nobody leads", "start replicas, or lower election.wait_replicas")
+			"a lock that fewer replicas have does not count: no node leads", "start replicas, or lower election.wait_replicas")
 	}
 	if n == 0 {
 		severity, remedy := finding.SeverityInfo, "a replica and Sentinels; or accept it: what is in the database stays"

@@ -152,7 +152,7 @@ func TestPauseEndsByItself(t *testing.T) {
 func TestPauseOfAllAndOfOneAreTwo(t *testing.T) {
 	_, l := ledgerRig(t)
 	e := redislock.NewElection(l.store, "baton", script.String)
-	if _, err := e.Pause(t.Context(), "by carol: nobody leads"); err != nil { // has nothing to do with them
+	if _, err := e.Pause(t.Context(), "by carol: no node leads"); err != nil { // has nothing to do with them
 		t.Fatal(err)
 	}
 	claim(t, l, newRun("r1", 1, "a"))

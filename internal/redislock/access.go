@@ -34,7 +34,7 @@ func Access(o LockOptions) redisconn.Access {
 				"E": k.Events(), "W": k.Wake()},
 			Commands: commands,
 		}},
-		Consequence: "nobody leads, or leaders cannot carry out every order",
+		Consequence: "no node leads, or leaders cannot carry out every order",
 		Shows:       "when a node wants to lead",
 	}
 }

@@ -100,12 +100,12 @@ func (e *Election) Resume(ctx context.Context, reason string) (was *Pause, err e
 }
 
 // StepDown asks the current leader to step down, in favour of a named node if to
-// is not empty. It returns the term's owner and node, or ErrNobodyLeads. It does not wait
+// is not empty. It returns the term's owner and node, or ErrNoLeader. It does not wait
 // for the step-down.
 func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
 	err = e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
 		if owner, nodeID = s.holder, s.node; owner == "" {
-			return nil, nil, ErrNobodyLeads
+			return nil, nil, ErrNoLeader
 		}
 		writes, attempts := e.stepDown(owner, elector.Order{To: to, Reason: reason})
 		return writes, attempts, nil
@@ -113,11 +113,11 @@ func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, node
 	return owner, nodeID, err
 }
 
-// StepDownOwner is StepDown of one term: ErrNobodyLeads if its owner does not hold the lock.
+// StepDownOwner is StepDown of one term: ErrNoLeader if its owner does not hold the lock.
 func (e *Election) StepDownOwner(ctx context.Context, owner string, o elector.Order) error {
 	return e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
 		if s.holder != owner {
-			return nil, nil, ErrNobodyLeads
+			return nil, nil, ErrNoLeader
 		}
 		writes, attempts := e.stepDown(owner, o)
 		return writes, attempts, nil
@@ -176,7 +176,7 @@ func (e *Election) change(ctx context.Context, doing string, decide func(seen) (
 		}
 		return nil, errConflict
 	})
-	if err != nil && !errors.Is(err, ErrNobodyLeads) {
+	if err != nil && !errors.Is(err, ErrNoLeader) {
 		return fmt.Errorf("%s lock %q: %w", doing, e.keys.Lock(), err)
 	}
 	return err

@@ -175,7 +175,7 @@ func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
 			t.Errorf("after the takeover: %+v", p.Control)
 		}
 		// An order to the term before is late.
-		if err := c.StepDownOwner(ctx, "o1", elector.Order{Reason: "by alice"}); !errors.Is(err, redislock.ErrNobodyLeads) {
+		if err := c.StepDownOwner(ctx, "o1", elector.Order{Reason: "by alice"}); !errors.Is(err, redislock.ErrNoLeader) {
 			t.Errorf("a late order: %v", err)
 		}
 		if order, err := c.b.Renew(ctx, "o2", won.Epoch); err != nil || order.StepDown {

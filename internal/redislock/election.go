@@ -17,8 +17,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ErrNobodyLeads means that there is no leader to step down.
-var ErrNobodyLeads = errors.New("nobody leads")
+// ErrNoLeader means that there is no leader to step down.
+var ErrNoLeader = errors.New("no node leads")
 
 // Election reads an election and sends orders to its leader. It neither campaigns nor leads.
 // Commands and status pages use it.

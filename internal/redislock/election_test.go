@@ -108,8 +108,8 @@ func TestAPictureShowsTheElection(t *testing.T) {
 	if p, err := e.Picture(ctx, 10); err != nil || p.Owner != "" || p.Leader != "" || len(p.Nodes) != 0 {
 		t.Fatalf("an election that never was: %+v, %v", p, err)
 	}
-	if _, _, err := e.StepDown(ctx, "", ""); !errors.Is(err, redislock.ErrNobodyLeads) {
-		t.Errorf("step down without a leader: %v, want ErrNobodyLeads", err)
+	if _, _, err := e.StepDown(ctx, "", ""); !errors.Is(err, redislock.ErrNoLeader) {
+		t.Errorf("step down without a leader: %v, want ErrNoLeader", err)
 	}
 	a, b := newLock(t, s, "baton", "a", 5*time.Second), newLock(t, s, "baton", "b", 5*time.Second)
 	won, err := a.Acquire(ctx, elector.Candidate{Owner: "o1"})

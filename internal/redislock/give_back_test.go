@@ -138,7 +138,7 @@ func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 	select {
 	case term = <-leads:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody leads")
+		t.Fatal("no node leads")
 	}
 	close(late.let)
 	time.Sleep(200 * time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-func TestHealthTellsWhyNobodyLeads(t *testing.T) {
+func TestHealthTellsWhyNoNodeLeads(t *testing.T) {
 	h := Health{Live: true, Ready: true, Waiting: "paused by alice: upgrade"}
 	rec := httptest.NewRecorder()
 	New(Config{Source: statustest.Fixed(diagnose.Snapshot{}), Health: func() Health { return h }}).ServeHTTP(rec,

@@ -127,7 +127,7 @@ func TestWhatWasNotDoneCanBeSentAgainAndWhatIsNotKnownCannot(t *testing.T) {
 			says  string
 			again int64
 		}{
-			{operate.ErrRefused, "Not done", 2}, {operate.ErrNobodyLeads, "Not done", 2}, {operate.ErrNotFound,
+			{operate.ErrRefused, "Not done", 2}, {operate.ErrNoLeader, "Not done", 2}, {operate.ErrNotFound,
 				"Not done", 2}, {web.ErrBusy, "Not done", 2},
 			{context.DeadlineExceeded, "Not known whether it is done", 1}, {errors.New("dial tcp: connection refused"),
 				"Not known whether it is done", 1},
@@ -158,7 +158,7 @@ func TestAnOrderIsAboutWhatWasConfirmed(t *testing.T) {
 			says    string // "": it is done all the same
 		}{
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.NodeID, s.Leader.Owner = "db3", "another" }, "db3 leads"},
-			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader = nil }, "nobody leads"},
+			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader = nil }, "no node leads"},
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.LeaseLeftMS--; s.Leader.Epoch++; s.Jobs = nil }, ""},
 			{"/confirm?action=pause", func(s *diagnose.Snapshot) {
 				s.Paused = &diagnose.Pause{Since: time.Now(),

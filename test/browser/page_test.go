@@ -99,10 +99,10 @@ func ordersAreCarriedOut(t *testing.T, l *lab, first ...chromedp.Action) {
 	b.click("Pause everything")
 	b.awaitText("Done")
 	b.visit("/")
-	b.awaitText("Paused: nobody leads")
+	b.awaitText("Paused: no node leads")
 	b.shoot("paused")
 	if truth := l.truth(t); truth != "" {
-		t.Errorf("the page says that nobody leads, Redis that %s does", truth)
+		t.Errorf("the page says that no node leads, Redis that %s does", truth)
 	}
 	b.click("Resume…")
 	b.click("Resume")
@@ -186,7 +186,7 @@ func truthWhileTheLeaderIsKilled(t *testing.T, l *lab) {
 	truths := []said{{time.Now(), leader.ID}}
 	look := func() {
 		now := l.truth(t)
-		if last := truths[len(truths)-1].what; last != "" && now != "" && now != last { // nobody led in between
+		if last := truths[len(truths)-1].what; last != "" && now != "" && now != last { // no node led in between
 			truths = append(truths, said{time.Now(), ""})
 		}
 		truths = append(truths, said{time.Now(), now})

@@ -17,7 +17,7 @@ import (
 const ordinary = 15 * time.Second
 
 // Nothing is lost and nothing doubled, whatever is killed, frozen, restarted or cut;
-// and on the way nobody leads beside another, no epoch comes twice, no slot is started
+// and on the way no node leads beside another, no epoch comes twice, no slot is started
 // twice, nobody dies by himself, and after every fault one node leads within a lease.
 func TestChaos(t *testing.T) {
 	total, seed, strict := plan(t)

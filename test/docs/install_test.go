@@ -83,7 +83,7 @@ func install(t *testing.T) *installation {
 			return in
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("nobody leads: %s", out)
+			t.Fatalf("no node leads: %s", out)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func TestNetworkJudgeFindsWhatIsWrong(t *testing.T) {
 			e.entries = append(e.entries, entry{job: "tick", reason: "x", first: at(2), slot: at(2), count: 1})
 		}, "says that it was missed"},
 		"a run is not in the history": {func(e *evidence) { e.entries = append(e.entries[:2:2], e.entries[3:]...) }, "does not know it"},
-		"nobody leads after the fault": {func(e *evidence) {
+		"no node leads after the fault": {func(e *evidence) {
 			e.acts[1].beats = []time.Time{at(6).Add(lease + ms)}
 		}, "promise 5"},
 	} {
@@ -99,7 +99,7 @@ func TestNetworkJudgeFindsWhatIsWrong(t *testing.T) {
 	}
 	e := sound()
 	if without := e.leaderless(at(3), at(8)); without.Round(10*ms) != 500*ms {
-		t.Errorf("between 4.5 and 5 s nobody leads, and %v are found", without)
+		t.Errorf("between 4.5 and 5 s no node leads, and %v are found", without)
 	}
 	if lost, twice := e.difference("articles", "001-"); lost+twice != 0 || e.moved(at(3), at(8)) != 1 {
 		t.Errorf("the tally finds %d lost, %d twice, %d moves", lost, twice, e.moved(at(3), at(8)))

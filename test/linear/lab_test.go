@@ -66,7 +66,7 @@ func (l *lab) awaitLeader(within time.Duration) {
 	l.t.Helper()
 	for until := time.Now().Add(within); l.history.leader() < 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
-			l.wrong("nobody leads after %v", within)
+			l.wrong("no node leads after %v", within)
 			return
 		}
 	}

@@ -56,7 +56,7 @@ func recoveries(calms []calm, terms []*term) (took []time.Duration, wrongs []str
 		}
 		wait := time.Duration(min(back, c.to) - c.from)
 		if wait > c.limit {
-			wrongs = append(wrongs, fmt.Sprintf("nobody led for %v from %v on, when the last fault had ended; %v are allowed", wait, time.Duration(c.from), c.limit))
+			wrongs = append(wrongs, fmt.Sprintf("no node led for %v from %v on, when the last fault had ended; %v are allowed", wait, time.Duration(c.from), c.limit))
 		}
 		if back < c.to {
 			took = append(took, wait)

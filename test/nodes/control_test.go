@@ -52,7 +52,7 @@ func TestPauseSurvivesRestartsOfEverything(t *testing.T) {
 	leader := c.AwaitLeader(soon)
 	listed(t, c)
 	out := ordered(t, c, "pause", "--reason", "upgrade")
-	if !strings.Contains(out, ": upgrade: nobody leads, ") || !strings.Contains(out, leader.ID+" did") {
+	if !strings.Contains(out, ": upgrade: no node leads, ") || !strings.Contains(out, leader.ID+" did") {
 		t.Errorf("pause says %q", out)
 	}
 	t.Logf("%s", out)
@@ -182,7 +182,7 @@ func TestObserverNeverLeads(t *testing.T) {
 	ordered(t, c, "stepdown", "--no-wait")
 	c.Await(soon, "the only candidate to come back", func() bool { return len(candidate.Lines("leading")) == 2 })
 	candidate.Kill()
-	c.Await(soon, "the observer to tell why nobody leads", func() bool {
+	c.Await(soon, "the observer to tell why no node leads", func() bool {
 		s, ok := observer.Status()
 		return ok && s.Leader == nil && s.Waiting == "left to others: this node does not campaign"
 	})

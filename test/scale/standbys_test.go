@@ -118,7 +118,7 @@ func (c *crowd) awaitLeader(t *testing.T) string {
 	case id := <-c.won:
 		return id
 	case <-time.After(2 * ttl):
-		t.Fatal("nobody leads")
+		t.Fatal("no node leads")
 		return ""
 	}
 }
@@ -197,7 +197,7 @@ func TestAThousandStandbysOnOneRedis(t *testing.T) {
 
 	for range 3 {
 		asked := time.Now()
-		if _, _, err := election.StepDown(ctx, "", "handover in a crowd"); err != nil && !errors.Is(err, redislock.ErrNobodyLeads) {
+		if _, _, err := election.StepDown(ctx, "", "handover in a crowd"); err != nil && !errors.Is(err, redislock.ErrNoLeader) {
 			t.Fatal(err)
 		}
 		next := c.awaitLeader(t)

@@ -111,7 +111,7 @@ func (l *clockLab) step(phases []phase) {
 	time.Sleep(3500 * time.Millisecond)
 	leader := l.leader(lockKey)
 	if leader < 0 {
-		l.t.Fatal("nobody leads before anything was done")
+		l.t.Fatal("no node leads before anything was done")
 	}
 	for _, p := range phases {
 		l.redis.StepClock(p.redis)

@@ -218,7 +218,7 @@ func (e elections) StepDown(ctx context.Context, to, reason string) (owner, node
 		return "", "", err
 	}
 	if p.Owner == "" {
-		return "", "", redislock.ErrNobodyLeads
+		return "", "", redislock.ErrNoLeader
 	}
 	return p.Owner, p.Leader, e.StepDownOwner(ctx, p.Owner, elector.Order{To: to, Reason: reason})
 }
@@ -227,7 +227,7 @@ func (e elections) StepDown(ctx context.Context, to, reason string) (owner, node
 func (e elections) StepDownOwner(ctx context.Context, owner string, o elector.Order) error {
 	return e.all(func(one Election) error {
 		err := one.StepDownOwner(ctx, owner, o)
-		if errors.Is(err, redislock.ErrNobodyLeads) {
+		if errors.Is(err, redislock.ErrNoLeader) {
 			return nil // this master has not granted the term, or has granted the next one
 		}
 		return err

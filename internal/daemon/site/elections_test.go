@@ -66,7 +66,7 @@ func TestWhatAMajorityOfMastersSaysIsTheElection(t *testing.T) {
 				t.Errorf("%+v, %v", p, err)
 			}
 			_, leader, err := all.StepDown(t.Context(), "", "")
-			if (c.owner == "") != errors.Is(err, redislock.ErrNobodyLeads) || leader != c.leader {
+			if (c.owner == "") != errors.Is(err, redislock.ErrNoLeader) || leader != c.leader {
 				t.Errorf("step down: %q, %v", leader, err)
 			}
 		})
@@ -88,7 +88,7 @@ func TestAStepDownIsOfOneTermOnAllMasters(t *testing.T) {
 	}
 	all := elections{
 		stub{picture: ledBy("o1", "a", 7), asked: asked}, stub{picture: ledBy("o1", "a", 7), asked: asked},
-		stub{picture: ledBy("o2", "b", 8), asked: asked, err: redislock.ErrNobodyLeads},
+		stub{picture: ledBy("o2", "b", 8), asked: asked, err: redislock.ErrNoLeader},
 	}
 	if owner, leader, err := all.StepDown(t.Context(), "", "test"); owner != "o1" || leader != "a" || err != nil || owners.Load() != 3 {
 		t.Errorf("asked %q on %q by way of %d masters, %v", owner, leader, owners.Load(), err)

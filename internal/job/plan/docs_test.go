@@ -90,7 +90,7 @@ func TestOverlapIsAsDocumented(t *testing.T) {
 }
 
 func TestCatchUpIsAsDocumented(t *testing.T) {
-	text := row(t, "nobody led at a slot")
+	text := row(t, "no node led at a slot")
 	start := at(t, "13:30:00")
 	for policy, d := range map[CatchUp]struct {
 		phrase      string

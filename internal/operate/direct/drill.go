@@ -31,8 +31,8 @@ type Drilled struct {
 // may cost.
 func (d Drilled) InTime() bool { return d.TookMS <= d.LeaseMS }
 
-// ErrNobodyElse is the answer where no other node could take over.
-var ErrNobodyElse = errors.New("no other live node may lead: a drill would leave the jobs without a leader")
+// ErrNoOtherNode is the answer where no other node could take over.
+var ErrNoOtherNode = errors.New("no other live node may lead: a drill would leave the jobs without a leader")
 
 // Drill is a real handover, measured: rounds of them, by orders like o. With back the lead is given
 // back at the end, which is a handover, too.
@@ -73,7 +73,7 @@ func (l session) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 	}
 	follows := func(n redislock.Node) bool { return n.ID != before.Leader && AsideOf(before, n.ID) == "" }
 	if before.Leader != "" && !slices.ContainsFunc(before.Candidates(), follows) {
-		return Drilled{}, ErrNobodyElse
+		return Drilled{}, ErrNoOtherNode
 	}
 	h, err := stepDown(ctx, l, o, o.Wait)
 	if err != nil {

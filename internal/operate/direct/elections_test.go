@@ -66,7 +66,7 @@ func TestADrillNeedsANodeThatWouldTakeOver(t *testing.T) {
 	}
 	p.Nodes = append(p.Nodes, redislock.Node{ID: "gone", SeenMS: 1})
 	l := session{election: &handed{now: p}}
-	if _, err := l.drills(t.Context(), operate.Order{By: "test", Wait: time.Millisecond}, 1, false); !errors.Is(err, ErrNobodyElse) {
+	if _, err := l.drills(t.Context(), operate.Order{By: "test", Wait: time.Millisecond}, 1, false); !errors.Is(err, ErrNoOtherNode) {
 		t.Errorf("drilled: %v", err)
 	}
 }

@@ -44,14 +44,14 @@ func (v View) picture(ctx context.Context) (redislock.Picture, error) {
 	return v.Election.Picture(ctx, 1)
 }
 
-// leads is who leads, and takes orders; [operate.ErrNobodyLeads] if no node does.
+// leads is who leads, and takes orders; [operate.ErrNoLeader] if no node does.
 func (v View) leads(ctx context.Context) (nodeID string, err error) {
 	p, err := v.picture(ctx)
 	switch {
 	case err != nil:
 		return "", err
 	case p.Owner == "":
-		return "", operate.ErrNobodyLeads
+		return "", operate.ErrNoLeader
 	case p.Leader == "":
 		return "", fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it runs no jobs", v.LockKey, p.Owner)
 	}

@@ -41,11 +41,11 @@ func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) 
 	if err != nil {
 		return out, err
 	}
-	out.Text = "paused: nobody leads"
+	out.Text = "paused: no node leads"
 	if out.From != "" && wait <= 0 {
 		out.Code, out.Text = operate.CodeAsked, "paused: "+out.From+" has the order to stop"
 	} else if out.From != "" {
-		out.Text = fmt.Sprintf("paused: nobody leads, %d ms after the order; %s did", out.TookMS, out.From)
+		out.Text = fmt.Sprintf("paused: no node leads, %d ms after the order; %s did", out.TookMS, out.From)
 	}
 	return out, nil
 }
@@ -86,7 +86,7 @@ func (l session) emptied(ctx context.Context, v View, end time.Time, wait time.D
 const whyStillLeads = "it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status"
 
 // resume ends a pause, also that of the locks that jobs have of their own, and waits, at
-// most wait, until a node leads again. ErrNobodyLeads if none does by then.
+// most wait, until a node leads again. ErrNoLeader if none does by then.
 func resume(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	asked := time.Now()
 	pauses, err := tellAll(ctx, l.views(), func(ctx context.Context, e site.Election) (*redislock.Pause, error) {
@@ -106,10 +106,10 @@ func resume(ctx context.Context, l session, o operate.Order, wait time.Duration)
 	}
 	if !led && p.Owner != "" {
 		return out, fmt.Errorf("resumed, but lock %q is held by a client that is not baton (owner %s): after %v %w: see baton explain",
-			l.Config.Election.LockKey, p.Owner, wait, operate.ErrNobodyLeads)
+			l.Config.Election.LockKey, p.Owner, wait, operate.ErrNoLeader)
 	}
 	if !led {
-		return out, fmt.Errorf("resumed, but after %v %w: see baton status", wait, operate.ErrNobodyLeads)
+		return out, fmt.Errorf("resumed, but after %v %w: see baton status", wait, operate.ErrNoLeader)
 	}
 	out.Code, out.NodeID, out.Epoch, out.TookMS = operate.CodeDone, p.Leader, p.Epoch, time.Since(asked).Milliseconds()
 	out.Text = fmt.Sprintf("resumed: %s leads, epoch %d, %d ms after the order", out.NodeID, out.Epoch, out.TookMS)

@@ -158,7 +158,7 @@ func (s *Site) takeLetters() (d *dead, leave func(), err error) {
 // coded gives errors of the adapters the identity, the kind and the word that commands and API have for them.
 func coded(err error) error {
 	for _, same := range []struct{ of, is error }{
-		{redislock.ErrNobodyLeads, operate.ErrNobodyLeads},
+		{redislock.ErrNoLeader, operate.ErrNoLeader},
 		{sql.ErrNoLetter, operate.ErrNoLetter},
 		{sql.ErrManyLetters, operate.ErrManyLetters},
 	} {

@@ -31,7 +31,7 @@ func TestALeaderThatWentWithoutAWordIsMissing(t *testing.T) {
 	}{
 		"it leads":                  {"leading", "a", 10 * time.Second, "leading"},
 		"another one leads":         {"leading", "b", 10 * time.Second, "missing"},
-		"nobody leads":              {"leading", "", 10 * time.Second, "missing"},
+		"no node leads":             {"leading", "", 10 * time.Second, "missing"},
 		"it is about to say so":     {"leading", "b", time.Second, "standby"},
 		"it stands by":              {"standby", "b", 10 * time.Second, "standby"},
 		"it stands by, nobody does": {"standby", "", 36 * time.Second, "standby"},

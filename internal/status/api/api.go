@@ -182,12 +182,12 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error)
 		status = http.StatusNotFound
 	case errors.Is(err, operate.ErrInvalid):
 		status = http.StatusUnprocessableEntity
-	case errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads):
+	case errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNoLeader):
 		status = http.StatusConflict
 	}
 	answer := apiError{Error: err.Error(), Code: codes[status]}
-	if errors.Is(err, operate.ErrNobodyLeads) {
-		answer.Code = "nobody_leads"
+	if errors.Is(err, operate.ErrNoLeader) {
+		answer.Code = "no_leader"
 	}
 	if errors.As(err, &coded) && coded.Code != "" {
 		answer.Code = coded.Code

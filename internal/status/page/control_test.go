@@ -19,14 +19,14 @@ func TestPageTellsWhoPausedTheElectionAndHowItGoesOn(t *testing.T) {
 	}
 	s.Leader = nil
 	page := render(t, s)
-	for _, want := range []string{"Paused: nobody leads", "Paused by alice: upgrade of &lt;db1&gt;. No job runs.", "3 min"} {
+	for _, want := range []string{"Paused: no node leads", "Paused by alice: upgrade of &lt;db1&gt;. No job runs.", "3 min"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 	s.Paused, s.Vacancy = nil, "in quarantine for another 4s"
 	if page := render(t, s); !strings.Contains(page, "In quarantine for another 4s.") {
-		t.Error("the page does not say why nobody leads")
+		t.Error("the page does not say why no node leads")
 	}
 }
 

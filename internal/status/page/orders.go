@@ -225,7 +225,7 @@ func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap 
 	m = message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
 	var never *web.Refusal
 	switch {
-	case errors.As(err, &never), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads),
+	case errors.As(err, &never), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNoLeader),
 		errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid):
 		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
 		return m, out, false

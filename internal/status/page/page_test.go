@@ -333,7 +333,7 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 	}
 }
 
-func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
+func TestNoNextRunIsPromisedWhileNoNodeLeadsUnderTheLock(t *testing.T) {
 	const nobody = "once a node leads"
 	s := statustest.Sample(time.Now())
 	s.Leader.Foreign = true
@@ -350,6 +350,6 @@ func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 	}
 	s.Leader.Foreign, s.Locks[0].Leader = false, nil
 	if got := next(); got != nobody {
-		t.Errorf("nobody leads under the job's own lock: %q", got)
+		t.Errorf("no node leads under the job's own lock: %q", got)
 	}
 }

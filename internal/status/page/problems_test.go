@@ -44,7 +44,7 @@ func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 		Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &diagnose.Leader{NodeID: "db1"}}}
 	got := todo(s, tally{text: "2 dead letters"})
 	want := []string{
-		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that " +
+		"bad Another program holds the lock billing", "bad No node leads under the lock mail: No node is there that " +
 			"may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: Read the last error of " +
 			"page-views", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
 		"warn Nodes: other configuration on db2", "warn Nodes: the clock is wrong on db2", "warn 2 dead letters",
@@ -77,17 +77,17 @@ func TestTheWorstStandsOnTop(t *testing.T) {
 		t.Error("what can wait does not stand below the leader")
 	}
 	s.Leader = nil
-	if page := render(t, s); order(page) || !strings.Contains(page, "<title>Nobody leads · baton</title>") {
-		t.Error("that nobody leads does not stand above all else, or in the title")
+	if page := render(t, s); order(page) || !strings.Contains(page, "<title>No node leads · baton</title>") {
+		t.Error("that no node leads does not stand above all else, or in the title")
 	}
 }
 
-// What is said of a lock while nothing can be read, or while nobody leads at all, helps nobody.
-func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNobodyLeads(t *testing.T) {
+// What is said of a lock while nothing can be read, or while no node leads at all, helps nobody.
+func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNoNodeLeads(t *testing.T) {
 	s := calm(time.Now())
 	s.Leader, s.Locks = nil, []diagnose.Lock{{Key: "billing"}}
 	if got := todo(s, tally{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
-		t.Errorf("nobody leads: %q", got)
+		t.Errorf("no node leads: %q", got)
 	}
 	s = calm(time.Now())
 	s.Locks, s.Error = []diagnose.Lock{{Key: "billing"}}, "redis does not answer"
@@ -146,7 +146,7 @@ func TestWhereRedisIsAwayItIsTheOneProblem(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAskedToStepDownWhereNobodyLeads(t *testing.T) {
+func TestNobodyIsAskedToStepDownWhereNoNodeLeads(t *testing.T) {
 	s := calm(time.Now())
 	h := newServer(config{Source: statustest.Fixed(s)})
 	for _, leads := range []bool{true, false} {

@@ -50,7 +50,7 @@ func byNow(o operate.Order, s diagnose.Snapshot) string {
 	case s.Paused != nil:
 		return "the election is paused " + clip(s.Paused.Reason)
 	case s.Leader == nil:
-		return "nobody leads"
+		return "no node leads"
 	}
 	return cmp.Or(s.Leader.NodeID, "another client") + " leads"
 }

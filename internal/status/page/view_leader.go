@@ -47,14 +47,14 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 		}
 		return v
 	case l == nil && s.Error != "":
-		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now.",
+		return leaderView{Tone: warn, Headline: "No node led when last seen", Note: "A node may lead by now.",
 			Next: "Open the page of another node, and see whether this node reaches Redis."}
 	case l == nil && s.Paused != nil:
-		return leaderView{Tone: warn, Headline: "Paused: nobody leads", Since: at(s.Paused.Since.UTC(), now),
+		return leaderView{Tone: warn, Headline: "Paused: no node leads", Since: at(s.Paused.Since.UTC(), now),
 			Held: elapsed(s.Paused.Since, now), Pauses: true,
 			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs.", Next: "Resume when the work is done: baton resume."}
 	case l == nil:
-		return leaderView{Tone: bad, Headline: "Nobody leads", Next: vacantNext(s),
+		return leaderView{Tone: bad, Headline: "No node leads", Next: vacantNext(s),
 			Note: cmp.Or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
 	case l.Foreign:
 		return leaderView{

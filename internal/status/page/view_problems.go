@@ -92,13 +92,13 @@ func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem)
 		if at < 0 {
 			continue
 		}
-		l, p := s.Locks[at], problem{Tone: toneOf(w), Say: "Nobody leads under a lock"}
+		l, p := s.Locks[at], problem{Tone: toneOf(w), Say: "No node leads under a lock"}
 		switch {
 		case w.Code == diagnose.CodeForeign:
 			p.What, p.Note = "Another program holds the lock "+l.Key, "Its jobs do not run."
 			p.Next = "Find out which program it is by its value, and stop it: owner " + clip(l.Leader.Owner)
 		case w.Code == diagnose.CodeNoLeader && s.Leader != nil:
-			p.What, p.Note = "Nobody leads under the lock "+l.Key, cmp.Or(sentence(l.Vacancy), "The lock is free.")
+			p.What, p.Note = "No node leads under the lock "+l.Key, cmp.Or(sentence(l.Vacancy), "The lock is free.")
 			p.Next = "Its jobs do not run. Wait some seconds; if it stays so: " + w.Command + "."
 		default:
 			continue

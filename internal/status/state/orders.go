@@ -84,7 +84,7 @@ func logOutcome(log *zap.Logger, out operate.Outcome, err error) {
 		log.Info("an order was carried out", zap.String("outcome", out.Text))
 	case ok && coded.Code == "not_reloaded":
 	case refused != nil, errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid), errors.Is(err,
-		operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads):
+		operate.ErrRefused), errors.Is(err, operate.ErrNoLeader):
 		log.Warn("an order was not carried out", zap.Error(err))
 	default: // a server did not answer: it may have done it
 		log.Warn("it is not known whether an order was carried out", zap.Error(err))

@@ -30,7 +30,7 @@ func newJobCancelCommand(e cmdline.Env) *cobra.Command {
 				job := args[0]
 				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindCancel, By: cmdline.UserName(), Reason: reason, Job: job, RunID: run})
 				switch {
-				case errors.Is(err, operate.ErrNobodyLeads):
+				case errors.Is(err, operate.ErrNoLeader):
 					return nobodyRuns(cmd.Context(), r, job)
 				case err != nil:
 					return cmdline.JobError(err)

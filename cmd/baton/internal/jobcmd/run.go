@@ -35,7 +35,7 @@ func newJobRunCommand(e cmdline.Env) *cobra.Command {
 				job := args[0]
 				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindRun, By: cmdline.UserName(), Reason: reason, Job: job, Force: force})
 				switch {
-				case errors.Is(err, operate.ErrNobodyLeads):
+				case errors.Is(err, operate.ErrNoLeader):
 					return nobodyRuns(cmd.Context(), r, job)
 				case err != nil:
 					return cmdline.JobError(err)
