@@ -135,6 +135,7 @@ func remaining(refused []refusedPiece) (parts []group, ones []refusedRow) {
 	passed.passed = true
 	for _, part := range []group{passed, untried} {
 		if len(part.rows) > 0 {
+			part.rows = deletesFirst(part.rows) // pieces do not come in the order of their rows
 			parts = append(parts, part)
 		}
 	}

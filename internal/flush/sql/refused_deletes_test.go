@@ -1,0 +1,65 @@
+package sql_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"baton/internal/flush/row"
+)
+
+// Whatever rows are refused beside it, and in whichever pieces the others are written, a deletion writes no row. One that is
+// refused leaves the row as it was.
+func TestADeletionAmongRefusedRowsWritesNoRow(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.create(
+			`CREATE TABLE desks (id int PRIMARY KEY, n int CHECK (n >= 0), nick varchar(20) UNIQUE, f double precision);
+			CREATE TABLE sits (desk int REFERENCES desks (id));
+			CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
+				IF NEW.f = -1 THEN RAISE ''not this one''; END IF; RETURN NULL; END';
+			CREATE TRIGGER late AFTER INSERT OR UPDATE ON desks FOR EACH ROW EXECUTE FUNCTION late()`,
+			"CREATE TABLE desks (id int PRIMARY KEY, n int CHECK (n >= 0), nick varchar(20) UNIQUE, f double)",
+			"CREATE TABLE desks (id INTEGER PRIMARY KEY, n int CHECK (n >= 0), nick varchar(20) UNIQUE, f double)")
+		if db.Driver != "postgres" {
+			db.Exec(t, "CREATE TABLE sits (desk int, FOREIGN KEY (desk) REFERENCES desks (id))")
+		}
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "desks", []string{"id"})
+		odd := map[string]float64{"postgres": -1, "mysql": math.Inf(1), "sqlite": math.NaN()}[db.Driver]
+		const size = 120
+		for n := range 6 {
+			random := rand.New(rand.NewPCG(7, uint64(n)))
+			var before, rows []row.Row
+			for id := range size {
+				before = append(before, rowOf(n*size+id, 1, nil, 1.0))
+			}
+			apply(t, s, fence(1), p, batch("before", n, before...))
+			kept := 0
+			for i := range size {
+				id := n*size + i
+				switch random.IntN(12) {
+				case 0, 1, 2:
+					rows = append(rows, gone(4, id))
+					if random.IntN(3) == 0 {
+						kept++
+						db.Exec(t, fmt.Sprintf("INSERT INTO sits VALUES (%d)", id))
+					}
+				case 3:
+					rows = append(rows, rowOf(id, -1, nil, 1.0))
+				case 4:
+					rows = append(rows, rowOf(id, 2, nil, odd))
+				case 5, 6:
+					rows = append(rows, rowOf(id, 2, fmt.Sprint(n, " ", random.IntN(5)), 1.0))
+				default:
+					rows = append(rows, rowOf(id, 2, nil, 1.0))
+				}
+			}
+			apply(t, s, fence(1), p, batch("a", n, rows...))
+			db.expect("SELECT count(*) FROM desks WHERE n IS NULL OR f IS NULL", "0")
+			db.expect(fmt.Sprintf("SELECT count(*), sum(n) FROM desks, sits WHERE id = desk AND id >= %d", n*size),
+				fmt.Sprintf("%d|%[1]d", kept))
+		}
+	})
+}
