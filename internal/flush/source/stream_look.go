@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,16 +64,16 @@ func (s *Stream) lookByScript(ctx context.Context, at, note string) (l place.Loo
 }
 
 // briefly looks at the stream from at without reading its entries. ok is false where only the script can tell: the key is of
-// another type or on its way between two nodes of a Cluster, the user must not use transactions, or it is an imitation of Redis.
+// another type or on its way between two nodes of a Cluster, the user must not use transactions, it is an imitation of Redis, or
+// the noted place has just changed.
 func (s *Stream) briefly(ctx context.Context, c redisconn.Conn, at string) (l place.Look, ok bool, err error) {
-	if at == "" {
+	ofNoted := at == ""
+	if ofNoted {
 		noted, err := redis.String(redis.DoContext(c, ctx, "HGET", s.positions(), s.Job))
 		if err != nil && !errors.Is(err, redis.ErrNil) {
 			return l, false, err
 		}
-		if at, _, _ = strings.Cut(noted, " "); at == "" {
-			at = place.ID{}.String()
-		}
+		at = idOfNoted(noted)
 	}
 	commands := []redisconn.Command{
 		redisconn.Cmd("MULTI"), redisconn.Cmd("HGET", s.positions(), s.Job), redisconn.Cmd("XINFO", "STREAM", s.Live),
@@ -83,10 +84,17 @@ func (s *Stream) briefly(ctx context.Context, c redisconn.Conn, at string) (l pl
 	q.Read = func(a *redisconn.Answers) error {
 		replies, _ := a.Briefs[len(commands)-1].([]any)
 		l, ok = place.LookOf(replies, at)
+		ok = ok && (!ofNoted || idOfNoted(l.Noted) == at) // or it was noted anew meanwhile
 		return nil
 	}
 	err = c.Ask(ctx, q)
 	return l, ok, err
+}
+
+// idOfNoted is the id of a noted place; that before all entries if none is noted.
+func idOfNoted(noted string) string {
+	id, _, _ := strings.Cut(noted, " ")
+	return cmp.Or(id, place.ID{}.String())
 }
 
 // gapError says of a gap what an operator has to decide.

@@ -98,3 +98,22 @@ func TestStreamOfLargeEntriesTrimmedWhileItIsReadIsNoticed(t *testing.T) {
 		}
 	}
 }
+
+// The place that is noted and what lies behind it are of one moment, also while a run notes another one.
+func TestBacklogOfAStreamIsOfOneMoment(t *testing.T) {
+	g := newRig(t)
+	src := g.stream(StreamOptions{})
+	g.fillStream(1, 10, nil)
+	g.Do("HSET", eventsPositions, "events", "2-0 2")
+	noted := false
+	src.Store = watched(g.store, func(step string) error {
+		if step == redistest.After("HGET") && !noted {
+			noted = true
+			g.Do("HSET", eventsPositions, "events", "10-0 10")
+		}
+		return nil
+	})
+	if n, err := src.Backlog(t.Context()); err != nil || n != 0 || !noted {
+		t.Errorf("%d entries are pending, %v; noted meanwhile: %v", n, err, noted)
+	}
+}
