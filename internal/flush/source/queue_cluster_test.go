@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,6 +76,32 @@ func TestListsAndStreamsOfAClusterAreExactWhileTheirSlotMoves(t *testing.T) {
 				t.Errorf("%d keys left behind, %v", n, err)
 			}
 		})
+	}
+}
+
+// Large entries are read also where they are on the other node already, and the slot is still on its way.
+func TestAStreamOfLargeEntriesIsReadWhileItsSlotMoves(t *testing.T) {
+	t.Parallel()
+	g := newClusterRig(t)
+	large := strings.Repeat("x", largeAnchor+1)
+	for i := range 6 {
+		g.do("XADD", "events", fmt.Sprintf("%d-0", i+1), "n", large)
+	}
+	g.do("HSET", eventsPositions, "another", "0-0 0") // so that the scripts find both keys there
+	move := g.begin("events")
+	if err := move.MoveKeys("events", eventsPositions); err != nil {
+		t.Fatal(err)
+	}
+	src, err := NewStream(g.store, StreamOptions{Job: "events", Key: "events", Inputs: []string{"$id", "n"}, BatchBytes: 2 * largeAnchor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := newDatabase()
+	if _, err := db.flush(t.Context(), src, nil); err != nil || len(db.rows()) != 6 {
+		t.Errorf("%d rows, %v", len(db.rows()), err)
+	}
+	if err := move.Finish(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -90,10 +90,11 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 // ask reads some entries behind r's place, as many as that at most. whole is false where they
 // do not join what was read before.
 func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, most int) (whole bool, err error) {
-	want := min(entries.pace.Depth(), most)
+	want, done := min(entries.pace.Depth(), most), false
 	if r.anchor && entries.lastSize > largeAnchor {
-		err = s.behindLarge(ctx, c, r, entries, want)
-	} else {
+		done, err = s.behindLarge(ctx, c, r, entries, want)
+	}
+	if !done && err == nil {
 		if r.anchor {
 			want++
 		}
@@ -110,18 +111,25 @@ func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entr
 const largeAnchor = 64 << 10
 
 // behindLarge reads some entries behind an anchor without that, and then whether the anchor is there: trimming begins at the
-// oldest entry, so none of those that were read before it was gone.
-func (s *Stream) behindLarge(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, want int) (err error) {
+// oldest entry, so none of those that were read before it was gone. done is false if the stream is on its way to another node of a
+// Cluster.
+func (s *Stream) behindLarge(
+	ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, want int,
+) (done bool, err error) {
 	at := r.from.ID.String()
 	q := questionOf(redisconn.Cmd("XRANGE", s.Live, r.from.ID.Next().String(), r.until.ID.String(), "COUNT", want),
 		redisconn.Cmd("XRANGE", s.Live, at, at, "COUNT", 1))
 	q.Nested, q.Brief = true, func(command int) bool { return command == 1 }
 	q.Read = func(a *redisconn.Answers) error {
 		for _, reply := range a.Replies {
-			if reply.Refusal != "" {
+			switch {
+			case redisconn.IsElsewhere(reply.Refusal):
+				return nil
+			case reply.Refusal != "":
 				return reply.Refusal
 			}
 		}
+		done = true
 		if entries.waits, err = entries.decode(nil, a, place.ID{}); err != nil {
 			return err
 		}
@@ -130,7 +138,8 @@ func (s *Stream) behindLarge(ctx context.Context, c redisconn.Conn, r *streamSta
 		}
 		return nil
 	}
-	return c.Ask(ctx, q)
+	err = c.Ask(ctx, q)
+	return done, err
 }
 
 // advance moves the place to an entry that was read, which is the anchor of what is
