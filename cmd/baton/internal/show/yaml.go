@@ -1,6 +1,7 @@
 package show
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,18 +21,52 @@ func writeYAML(w io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	var ordered any
-	if err := yaml.UnmarshalWithOptions(asJSON, &ordered, yaml.UseOrderedMap()); err != nil {
+	in := json.NewDecoder(bytes.NewReader(asJSON))
+	in.UseNumber()
+	ordered, err := inOrder(in)
+	if err != nil {
 		return fmt.Errorf("print as YAML: %w", err)
 	}
 	tree, err := yaml.ValueToNode(ordered, yaml.IndentSequence(true),
-		yaml.CustomMarshaler(func(s string) ([]byte, error) { return []byte(scalar(s)), nil }))
+		yaml.CustomMarshaler(func(s string) ([]byte, error) { return []byte(scalar(s)), nil }),
+		yaml.CustomMarshaler(func(n json.Number) ([]byte, error) { return []byte(n), nil }))
 	if err != nil {
 		return fmt.Errorf("print as YAML: %w", err)
 	}
 	ast.Walk(quotedNames{}, tree)
 	_, err = io.WriteString(w, "---\n"+tree.String()+"\n")
 	return err
+}
+
+// inOrder reads a value of JSON. The names of an object keep their order, also one that is there twice, and numbers
+// all their digits, as a record of somebody else's may have them.
+func inOrder(in *json.Decoder) (any, error) {
+	token, err := in.Token()
+	if err != nil {
+		return nil, err
+	}
+	delim, ok := token.(json.Delim)
+	if !ok {
+		return token, nil
+	}
+	list, object := []any{}, yaml.MapSlice{}
+	for in.More() {
+		var name any
+		if delim == '{' {
+			if name, err = in.Token(); err != nil {
+				return nil, err
+			}
+		}
+		value, err := inOrder(in)
+		if err != nil {
+			return nil, err
+		}
+		list, object = append(list, value), append(object, yaml.MapItem{Key: name, Value: value})
+	}
+	if _, err := in.Token(); err != nil || delim == '[' {
+		return list, err
+	}
+	return object, nil
 }
 
 // quotedNames writes the names of members as [scalar] has them: no marshaler is asked for those.

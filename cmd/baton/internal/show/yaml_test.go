@@ -69,3 +69,22 @@ func TestYAMLKeepsTheOrderOfNames(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+// A dead letter shows a record that others wrote: its numbers are not rounded, and it is shown although it has
+// a name twice.
+func TestYAMLKeepsNumbersAndRepeatedNamesOfARecord(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"v":12345678901234567890123456789}`: "v: 12345678901234567890123456789",
+		`{"v":1234567.10}`:                    "v: 1234567.10",
+		`{"v":123456789.25}`:                  "v: 123456789.25",
+		`{"v":0.10000000000000000555}`:        "v: 0.10000000000000000555",
+		`{"v":-0}`:                            "v: -0",
+		`{"v":1E400}`:                         "v: 1E400",
+		`{"v":1,"m":[],"v":"2"}`:              "v: 1\nm: []\nv: \"2\"",
+	} {
+		var b strings.Builder
+		if err := writeYAML(&b, json.RawMessage(text)); err != nil || b.String() != "---\n"+want+"\n" {
+			t.Errorf("%s: got %s, %v", text, b.String(), err)
+		}
+	}
+}
