@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,6 +135,51 @@ func TestOrderForARunThatIsGivenAgainRunsItOnce(t *testing.T) {
 		t.Errorf("an id that is no UUID: %v", err)
 	}
 	l.cancel("report", "")
+	_ = r.end()
+}
+
+// The node that took an order has crashed, and led: asked again, no node can answer that none leads and nothing is done.
+func TestOrderForARunThatIsGivenAgainMeetsNoLeader(t *testing.T) {
+	t.Parallel()
+	l := newJobLab(t)
+	l.command("report", "@yearly", "true")
+	r := l.start()
+	const id, next = "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52", "5d0a8c11-9a5e-4f0e-b0f2-7a1c2e3d4f55"
+	order := operate.Order{Kind: operate.KindRun, Job: "report", RunID: id}
+	if _, err := l.remote.to.Do(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	l.ended("report", id)
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := l.remote.to.Do(t.Context(), order); err != nil || out.RunID != id || out.Run.State != "succeeded" {
+		t.Errorf("a run that has ended: %+v, %v", out, err)
+	}
+
+	order.RunID = next
+	if _, err := l.remote.to.Do(t.Context(), order); !errors.Is(err, operate.ErrNobodyLeads) {
+		t.Errorf("an order that was never given: %v", err)
+	}
+	l.do("HSET", "{baton}:control", "run:report", fmt.Sprintf("%s %d - by alice", next, time.Now().Add(time.Minute).UnixMilli()))
+	began := make(chan error, 1)
+	go func() {
+		out, err := l.remote.to.Do(t.Context(), order)
+		if err == nil && out.RunID != next {
+			err = fmt.Errorf("%+v", out)
+		}
+		began <- err
+	}()
+	select {
+	case err := <-began:
+		t.Fatalf("a request that still waits: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	r = l.start()
+	if err := <-began; err != nil {
+		t.Errorf("a request that the next leader takes: %v", err)
+	}
+	l.ended("report", next)
 	_ = r.end()
 }
 

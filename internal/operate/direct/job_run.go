@@ -25,10 +25,6 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 	if err != nil {
 		return operate.Outcome{}, err
 	}
-	leader, err := v.leads(ctx)
-	if err != nil {
-		return operate.Outcome{}, err
-	}
 	id := o.RunID
 	if id == "" {
 		id, err = site.NewID()
@@ -39,6 +35,10 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 		return operate.Outcome{}, err
 	}
 	request := redisledger.Request{Job: o.Job, ID: id, By: o.Signature(), Force: o.Force}
+	leader, err := v.leads(ctx)
+	if err != nil && (o.RunID == "" || !errors.Is(err, operate.ErrNobodyLeads) || !v.waits(ctx, request)) {
+		return operate.Outcome{}, err // else the next leader may take it, and it is not true that nothing is done
+	}
 	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	paused := new(job.PausedError)
@@ -117,20 +117,36 @@ func (v View) awaitStart(ctx context.Context, request redisledger.Request, leade
 			_ = rest(ctx, wait)
 			continue
 		}
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CommandTimeout)
-		withdrawn, failed := v.Ledger.Withdraw(back, request)
-		cancel()
-		switch {
-		case failed != nil:
-			return operate.JobRun{}, fmt.Errorf("run %s was requested, and it is not known whether it began: %w",
-				request.ID, errors.Join(err, failed))
-		case !withdrawn:
-			return operate.JobRun{Job: request.Job, Run: diagnose.Run{ID: request.ID, State: string(job.StateRunning)}}, ctx.Err()
-		case ctx.Err() != nil:
-			return operate.JobRun{}, fmt.Errorf("withdrawn before it began: %w", ctx.Err())
-		}
-		return operate.JobRun{}, notTaken(leader, "the request")
+		return v.withdraw(ctx, request, leader, err)
 	}
+}
+
+// withdraw takes back a request that was not answered in time, or finds its answer.
+func (v View) withdraw(ctx context.Context, request redisledger.Request, leader string, unread error) (operate.JobRun, error) {
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CommandTimeout)
+	defer cancel()
+	withdrawn, failed := v.Ledger.Withdraw(back, request)
+	if failed == nil && !withdrawn {
+		// It was claimed or refused in this moment; or the same order, given twice, was withdrawn already.
+		rec, refused, err := v.findRun(back, request.Job, request.ID, latest)
+		switch {
+		case err == nil && refused != "":
+			return operate.JobRun{}, errors.New(refused)
+		case err == nil && rec != nil:
+			return operate.JobRun{Job: request.Job, Run: *rec}, ctx.Err()
+		}
+		failed = err
+	}
+	switch {
+	case failed != nil:
+		return operate.JobRun{}, fmt.Errorf("run %s was requested, and it is not known whether it began: %w",
+			request.ID, errors.Join(unread, failed))
+	case ctx.Err() != nil:
+		return operate.JobRun{}, fmt.Errorf("withdrawn before it began: %w", ctx.Err())
+	case leader == "":
+		return operate.JobRun{}, fmt.Errorf("the request was withdrawn after %v: %w", AskFor, operate.ErrNobodyLeads)
+	}
+	return operate.JobRun{}, notTaken(leader, "the request")
 }
 
 // notTaken is the error of an order that the leader has not taken in time.
@@ -139,12 +155,27 @@ func notTaken(leader, order string) error {
 	return fmt.Errorf("%s has not taken %s within %v, so it was withdrawn: %s", leader, order, AskFor, why)
 }
 
-// queued reports whether a request waits at the leader.
+// queued reports whether a request waits at the leader for another run to end.
 func (v View) queued(ctx context.Context, request redisledger.Request) bool {
+	r, ok := v.waiting(ctx, request)
+	return ok && r.Queued
+}
+
+// waits reports whether a request is still to be taken.
+func (v View) waits(ctx context.Context, request redisledger.Request) bool {
+	_, ok := v.waiting(ctx, request)
+	return ok
+}
+
+func (v View) waiting(ctx context.Context, request redisledger.Request) (r redisledger.Request, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	o, err := v.Ledger.Orders(ctx, nil)
-	return err == nil && slices.ContainsFunc(o.Requests, func(r redisledger.Request) bool { return r.ID == request.ID && r.Queued })
+	at := slices.IndexFunc(o.Requests, func(r redisledger.Request) bool { return r.ID == request.ID })
+	if err != nil || at < 0 {
+		return r, false
+	}
+	return o.Requests[at], true
 }
 
 // findRun looks for a run by its ID: among those that go on, and the last entries of the
