@@ -56,10 +56,10 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 }
 
 // requested finds the run of an order that was given before: its reply was lost. The ledger makes sure that
-// of two orders at the same time one is carried out.
+// of two orders at the same time one is carried out. A run that the history no longer has is not known.
 func (v View) requested(ctx context.Context, o operate.Order) (run operate.JobRun, known bool, err error) {
 	if !runID.MatchString(o.RunID) {
-		return run, true, fmt.Errorf("%w: run_id %q: want a UUID of your own, or none", operate.ErrInvalid, o.RunID)
+		return run, true, fmt.Errorf("%w: run_id %q: want a UUID of your own, in lower case, or none", operate.ErrInvalid, o.RunID)
 	}
 	rec, refused, err := v.findRun(ctx, o.Job, o.RunID, searched)
 	switch {
