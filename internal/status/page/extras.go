@@ -68,10 +68,11 @@ type kept[T any] struct {
 func (k *kept[T]) get(ctx context.Context, w *state.State) T {
 	k.mu.Lock()
 	first := k.asked.IsZero()
-	if k.flight == nil && (first || time.Since(k.asked) > k.lasts) && w.Life.Err() == nil {
+	if k.flight == nil && (first || time.Since(k.asked) > k.lasts) {
 		flight := make(chan struct{})
-		k.flight, k.asked = flight, time.Now()
-		w.Busy.Go(func() { k.ask(w, flight) })
+		if w.Begin(func() { k.ask(w, flight) }) {
+			k.flight, k.asked = flight, time.Now()
+		}
 	}
 	flight := k.flight
 	k.mu.Unlock()

@@ -50,7 +50,7 @@ type State struct {
 
 	Life context.Context // ends when the server does
 	stop context.CancelFunc
-	Busy sync.WaitGroup
+	busy sync.WaitGroup
 
 	mu      sync.Mutex
 	last    diagnose.Snapshot // the last good answer
@@ -124,7 +124,7 @@ func (w *State) join() chan struct{} {
 	}
 	flight := make(chan struct{})
 	w.flight = flight
-	w.Busy.Go(func() {
+	w.busy.Go(func() {
 		s, err := w.ask()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -205,7 +205,7 @@ func (w *State) Begin(f func()) bool {
 	if w.Life.Err() != nil {
 		return false
 	}
-	w.Busy.Go(f)
+	w.busy.Go(f)
 	return true
 }
 
@@ -219,7 +219,7 @@ func (w *State) End() {
 // Wait returns once the attempt under way has ended, or with an error when ctx has.
 func (w *State) Wait(ctx context.Context) error {
 	done := make(chan struct{})
-	go func() { w.Busy.Wait(); close(done) }()
+	go func() { w.busy.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil
