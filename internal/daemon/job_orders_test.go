@@ -158,7 +158,7 @@ func TestOrderForARunThatIsGivenAgainMeetsNoLeader(t *testing.T) {
 	}
 
 	order.RunID = next
-	if _, err := l.remote.to.Do(t.Context(), order); !errors.Is(err, operate.ErrNobodyLeads) {
+	if _, err := l.remote.to.Do(t.Context(), order); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("an order that was never given: %v", err)
 	}
 	l.do("HSET", "{baton}:control", "run:report", fmt.Sprintf("%s %d - by alice", next, time.Now().Add(time.Minute).UnixMilli()))

@@ -23,7 +23,7 @@ var (
 	// ErrNotHad: the locks were not had. Those that were are given back.
 	ErrNotHad = errors.New("not had")
 	// ErrRedisAway goes with ErrNotHad where that is the reason, not another holder.
-	ErrRedisAway = errors.New("redis unavailable")
+	ErrRedisAway = errors.New("redis unavailable, or unfit to hold the lock")
 	// ErrLockLost: a lock was lost, and the command was ended before another client
 	// could have it.
 	ErrLockLost = errors.New("lost")

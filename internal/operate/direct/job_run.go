@@ -36,7 +36,7 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 	}
 	request := redisledger.Request{Job: o.Job, ID: id, By: o.Signature(), Force: o.Force}
 	leader, err := v.leads(ctx)
-	if err != nil && (o.RunID == "" || !errors.Is(err, operate.ErrNobodyLeads) || !v.waits(ctx, request)) {
+	if err != nil && (o.RunID == "" || !errors.Is(err, operate.ErrNoLeader) || !v.waits(ctx, request)) {
 		return operate.Outcome{}, err // else the next leader may take it, and it is not true that nothing is done
 	}
 	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
@@ -144,7 +144,7 @@ func (v View) withdraw(ctx context.Context, request redisledger.Request, leader 
 	case ctx.Err() != nil:
 		return operate.JobRun{}, fmt.Errorf("withdrawn before it began: %w", ctx.Err())
 	case leader == "":
-		return operate.JobRun{}, fmt.Errorf("the request was withdrawn after %v: %w", AskFor, operate.ErrNobodyLeads)
+		return operate.JobRun{}, fmt.Errorf("the request was withdrawn after %v: %w", AskFor, operate.ErrNoLeader)
 	}
 	return operate.JobRun{}, notTaken(leader, "the request")
 }
