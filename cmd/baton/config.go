@@ -64,8 +64,9 @@ func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
 			"there, as in a pipeline, --no-files checks the text alone. A good\n" +
 			"configuration is followed by when its jobs are due, in their time zones, and\n" +
 			"by what daylight saving does to them within a year.",
-		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n  baton config check --no-files ./baton.yaml\n  baton config check -o json",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n" +
+			"  baton config check --no-files ./baton.yaml\n  baton config check -o json",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := existingConfig(cmd, e, args)
 			if err != nil {
@@ -118,7 +119,8 @@ func warn(w io.Writer, warnings []config.Problem) {
 }
 
 func printChecked(out io.Writer, r checked) error {
-	if err := show.Say(out, "%s: ok, %s, %s\n", r.File, text.Count(r.Jobs, "job"), text.Count(r.Databases, "database")); err != nil || r.Jobs == 0 {
+	jobs, databases := text.Count(r.Jobs, "job"), text.Count(r.Databases, "database")
+	if err := show.Say(out, "%s: ok, %s, %s\n", r.File, jobs, databases); err != nil || r.Jobs == 0 {
 		return err
 	}
 	w := show.NewTable(out)

@@ -47,7 +47,8 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 				return err
 			}
 			if !report.Clean() {
-				return cmdline.WithCode(cmdline.ExitFailure, fmt.Errorf("%d lost, %d duplicated; see %s", report.Lost, report.Duplicated, report.Kept))
+				return cmdline.WithCode(cmdline.ExitFailure,
+					fmt.Errorf("%d lost, %d duplicated; see %s", report.Lost, report.Duplicated, report.Kept))
 			}
 			return nil
 		},
@@ -57,7 +58,8 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 	flags.DurationVar(&o.Duration, "duration", 0, "end by itself after this `time` of traffic")
 	flags.DurationVar(&o.Chaos, "chaos", 0, "kill or freeze the leader, at random, once in this `time`")
 	flags.StringVar(&o.Redis, "redis", "", "a real Redis, redis://host:port/db, instead of the embedded one")
-	flags.StringVar(&o.Database, "database", "", "a real PostgreSQL (postgres://…) or MariaDB (mysql://… or user:password@tcp(host:port)/db) instead of SQLite")
+	flags.StringVar(&o.Database, "database", "",
+		"a real PostgreSQL (postgres://…) or MariaDB (mysql://… or user:password@tcp(host:port)/db) instead of SQLite")
 	flags.Uint64Var(&o.Seed, "seed", 0, "of what is random in traffic and chaos (default: any)")
 	flags.IntVar(&o.Rate, "rate", demo.DefaultRate, "changes a second")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the directory with logs, configuration and the SQLite file")

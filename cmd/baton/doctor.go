@@ -29,8 +29,9 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 			"what is grave. Run it as the user that runs baton.\n\n" +
 			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning,\n" +
 			"2 if the configuration cannot be used.",
-		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
-		Args:    cobra.NoArgs,
+		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n" +
+			"  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := cmdline.ConfigPath(cmd, e)
 			if err != nil {
@@ -44,7 +45,8 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 				unit = doctor.UnitOf(path)
 			}
 			waits := show.NewWaits(e.Stderr)
-			d := doctor.ReportOf(doctor.Examine(cmd.Context(), c, doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.Getenv, Seen: waits.Note}))
+			d := doctor.ReportOf(doctor.Examine(cmd.Context(), c,
+				doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.Getenv, Seen: waits.Note}))
 			waits.End()
 			if err := cmd.Context().Err(); err != nil {
 				return fmt.Errorf("stopped before all checks were done: %w", err)
@@ -63,7 +65,8 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddTargetFlags(cmd, e)
-	cmd.Flags().StringVar(&unit, "unit", "", "systemd's `unit` that runs baton here (default baton@NAME for /etc/baton/NAME.yaml, else baton)")
+	cmd.Flags().StringVar(&unit, "unit", "",
+		"systemd's `unit` that runs baton here (default baton@NAME for /etc/baton/NAME.yaml, else baton)")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }

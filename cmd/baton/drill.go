@@ -47,7 +47,8 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 				}
 				for _, d := range done {
 					if err == nil && !d.InTime() {
-						err = fmt.Errorf("the handover to %s took %d ms, longer than the lease of %d ms: do jobs take long to end, or is Redis slow?", d.To, d.TookMS, d.LeaseMS)
+						err = fmt.Errorf("the handover to %s took %d ms, longer than the lease of %d ms: "+
+							"do jobs take long to end, or is Redis slow?", d.To, d.TookMS, d.LeaseMS)
 					}
 				}
 				return err

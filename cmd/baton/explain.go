@@ -35,7 +35,8 @@ func newExplainCommand(e cmdline.Env) *cobra.Command {
 				if err := out.Print(e.Stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
 					return err
 				}
-				unknown := node != "" && slices.ContainsFunc(x.Reasons, func(why operate.Why) bool { return why.Code == operate.WhyNeverSeen })
+				unknown := node != "" &&
+					slices.ContainsFunc(x.Reasons, func(why operate.Why) bool { return why.Code == operate.WhyNeverSeen })
 				if unknown || x.Reasons[0].Code == operate.WhyRedis {
 					return cmdline.WithCode(cmdline.ExitFailure, nil)
 				}

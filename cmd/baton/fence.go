@@ -81,7 +81,8 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 			reset := []direct.FenceState{}
 			if f.Refused() {
 				if !yes {
-					if err := errors.Join(printFences(e.Stderr, f), cmdline.Confirm(cmd.Context(), e, "Reset what is refused? No job of its lock runs for about one lease.")); err != nil {
+					const question = "Reset what is refused? No job of its lock runs for about one lease."
+					if err := errors.Join(printFences(e.Stderr, f), cmdline.Confirm(cmd.Context(), e, question)); err != nil {
 						return err
 					}
 				}
@@ -100,7 +101,8 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 					return show.Say(w, "nothing to reset\n")
 				}
 				for _, r := range reset {
-					_ = show.Say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch) // the last write returns the error
+					// The last write returns the error.
+					_ = show.Say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch)
 				}
 				return show.Say(w, "%s reset\n", text.Count(len(reset), "fence"))
 			}))

@@ -29,7 +29,8 @@ func toJournal(w io.Writer, getenv func(string) (string, bool)) bool {
 // off again: journalctl -p warning finds them by it.
 func prioritized(encoder zapcore.Encoder, w zapcore.WriteSyncer, level zapcore.LevelEnabler) zapcore.Core {
 	of := func(priority string, here func(zapcore.Level) bool) zapcore.Core {
-		return zapcore.NewCore(encoder, zapcore.AddSync(prefixed{w, priority}), levels(func(l zapcore.Level) bool { return here(l) && level.Enabled(l) }))
+		return zapcore.NewCore(encoder, zapcore.AddSync(prefixed{w, priority}),
+			levels(func(l zapcore.Level) bool { return here(l) && level.Enabled(l) }))
 	}
 	return zapcore.NewTee(
 		of("<7>", func(l zapcore.Level) bool { return l < zapcore.InfoLevel }),

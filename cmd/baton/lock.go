@@ -97,7 +97,8 @@ func (f *lockFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this `duration` (default: wait for ever)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "give up at once")
-	flags.DurationVar(&f.retry, "retry-interval", 0, "`duration` between attempts while a lock is held; a release is noticed at once (default poll_interval)")
+	flags.DurationVar(&f.retry, "retry-interval", 0,
+		"`duration` between attempts while a lock is held; a release is noticed at once (default poll_interval)")
 	flags.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for this `duration`, however soon the command ends")
 	flags.IntVarP(&f.slots, "slots", "n", 0, "a semaphore: so `many` may hold the lock at a time; the same number everywhere")
 	flags.StringVarP(&f.shell, "command", "c", "", "run this `text` by /bin/sh, instead of a command after --")
@@ -225,6 +226,7 @@ func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) er
 // passedOn are the signals that a command under a lock gets, but for those that are
 // ignored: nohup(1) ignores them on purpose.
 func passedOn() []os.Signal {
-	all := []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH}
+	all := []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1,
+		syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH}
 	return slices.DeleteFunc(all, signal.Ignored)
 }

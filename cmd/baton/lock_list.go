@@ -43,7 +43,8 @@ func (f *lockFlags) inspect(cmd *cobra.Command, e cmdline.Env) error {
 		if from == "" {
 			from = fmt.Sprintf("a program that is not baton (owner %s)", broken.Owner)
 		}
-		return show.Say(w, "%s: taken away from %s; free in %s\n", broken.Name, from, text.Duration(time.Duration(broken.FreeInMS)*time.Millisecond))
+		return show.Say(w, "%s: taken away from %s; free in %s\n", broken.Name, from,
+			text.Duration(time.Duration(broken.FreeInMS)*time.Millisecond))
 	})
 }
 

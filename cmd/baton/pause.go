@@ -93,7 +93,8 @@ func newResumeCommand(e cmdline.Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
-				d, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindResume, By: cmdline.UserName(), Reason: reason, Wait: wait.limit()})
+				d, err := r.Do(cmd.Context(),
+					operate.Order{Kind: operate.KindResume, By: cmdline.UserName(), Reason: reason, Wait: wait.limit()})
 				if errors.Is(err, operate.ErrNoLeader) {
 					return cmdline.WithCode(cmdline.ExitNoLeader, err)
 				}
@@ -118,5 +119,6 @@ func printResume(out io.Writer, d operate.Outcome) error {
 	case d.NodeID == "":
 		return show.Say(out, "resumed; it was paused %s\n", d.Was.Reason)
 	}
-	return show.Say(out, "resumed; it was paused %s; %s leads: epoch %d, %d ms after the order\n", d.Was.Reason, d.NodeID, d.Epoch, d.TookMS)
+	return show.Say(out, "resumed; it was paused %s; %s leads: epoch %d, %d ms after the order\n",
+		d.Was.Reason, d.NodeID, d.Epoch, d.TookMS)
 }

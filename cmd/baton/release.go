@@ -101,7 +101,8 @@ func printReleased(w io.Writer, released []crash.Released) error {
 			errs = append(errs, show.Say(w, "released lock %q, which the daemon left behind\n", r.LockKey))
 			continue
 		}
-		errs = append(errs, show.Say(w, "nothing to release: the lease of lock %q that the daemon left behind had ended, and %s\n", r.LockKey, heldBy(r.Holder)))
+		errs = append(errs, show.Say(w, "nothing to release: the lease of lock %q that the daemon left behind had ended, and %s\n",
+			r.LockKey, heldBy(r.Holder)))
 	}
 	return errors.Join(errs...)
 }

@@ -20,10 +20,12 @@ import (
 // commands lists every command of baton, in groups as the help text has them.
 func commands(e cmdline.Env) []*cobra.Command {
 	return slices.Concat(
-		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newWhoCommand(e), newStepDownCommand(e), newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
+		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newWhoCommand(e), newStepDownCommand(e),
+			newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
 		grouped(groupJobs, jobcmd.New(e), deadcmd.New(e), newStageCommand(e), newLockCommand(e)),
 		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newFenceCommand(e), newReleaseCommand(e)),
-		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e), newCompletionCommand(e), newVersionCommand(e)),
+		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e),
+			newCompletionCommand(e), newVersionCommand(e)),
 		[]*cobra.Command{newWardenCommand(), newExitCodesTopic(), newEnvironmentTopic()},
 	)
 }
@@ -138,7 +140,8 @@ func newEnvironmentTopic() *cobra.Command {
 		"An empty variable counts as not set.\n\n")
 	fmt.Fprintf(&b, "  %-26s %-22s %s\n", "VARIABLE", "FLAG", "IN THE FILE")
 	fmt.Fprintf(&b, "  %-26s %-22s\n", cmdline.ConfigEnv, "--config")
-	fmt.Fprintf(&b, "  %-26s %-22s\n  %-26s %-22s\n  %-26s %-22s\n", cmdline.ServerEnv, "--server", cmdline.TokenFileEnv, "--token-file", cmdline.CaFileEnv, "--ca-file")
+	fmt.Fprintf(&b, "  %-26s %-22s\n  %-26s %-22s\n  %-26s %-22s\n",
+		cmdline.ServerEnv, "--server", cmdline.TokenFileEnv, "--token-file", cmdline.CaFileEnv, "--ca-file")
 	fmt.Fprintf(&b, "  %-26s %-22s\n", "NO_COLOR", "--color never")
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "  %-26s %-22s %s\n", s.Env, "--"+s.Flag, s.Path)

@@ -94,7 +94,8 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 				}
 				s := left[at]
 				if !yes {
-					if err := cmdline.Confirm(cmd.Context(), e, fmt.Sprintf("Drop %s of job %s for good? No table has them.", text.Count(int(s.Records), "change"), s.Job)); err != nil {
+					question := fmt.Sprintf("Drop %s of job %s for good? No table has them.", text.Count(int(s.Records), "change"), s.Job)
+					if err := cmdline.Confirm(cmd.Context(), e, question); err != nil {
 						return err
 					}
 				}

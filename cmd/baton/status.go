@@ -120,7 +120,8 @@ func printEvents(out io.Writer, events []diagnose.Event) error {
 		if e.Epoch != 0 {
 			epoch = fmt.Sprint(e.Epoch)
 		}
-		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05.000 -07:00"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Why())
+		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05.000 -07:00"), e.Event,
+			cmp.Or(e.NodeID, "-"), epoch, e.Why())
 	}
 	return w.Flush()
 }

@@ -40,15 +40,18 @@ func (t statusTables) leader() {
 	case s.LastLeader != nil:
 		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Uneasy, s.Vacancy))
 	case l == nil && s.Paused != nil:
-		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, show.Paint(t, show.Uneasy, "no node leads"), s.Paused.Reason, text.Duration(s.Now.Sub(s.Paused.Since)))
+		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, show.Paint(t, show.Uneasy, "no node leads"),
+			s.Paused.Reason, text.Duration(s.Now.Sub(s.Paused.Since)))
 	case l == nil && s.Vacancy != "":
 		t.print("Lock %q: %s: %s\n", s.LockKey, show.Paint(t, show.Bad, "no node leads"), s.Vacancy)
 	case l == nil:
 		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Bad, "no node leads"))
 	case l.Foreign:
-		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, show.Paint(t, show.Bad, "held by a client that is not baton"), l.Owner, leaseLeft(l.LeaseLeftMS))
+		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, show.Paint(t, show.Bad, "held by a client that is not baton"),
+			l.Owner, leaseLeft(l.LeaseLeftMS))
 	default:
-		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, show.Paint(t, show.Good, l.NodeID+" leads"), l.Epoch, text.Duration(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, show.Paint(t, show.Good, l.NodeID+" leads"), l.Epoch,
+			text.Duration(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 	}
 	if s.Leader != nil && s.Paused != nil {
 		t.print("Paused %s: %s is to stop\n", s.Paused.Reason, cmp.Or(s.Leader.NodeID, s.Leader.Owner))
@@ -91,10 +94,12 @@ func (t statusTables) nodes() {
 		if t.s.Drifted(n) {
 			hash, drift = hash+" (drift)", true
 		}
-		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.ID, show.Paint(t, jobcmd.StateColour(state), state), priority, seen(n, t.s.NodeID), n.Version, hash, n.Address)
+		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.ID, show.Paint(t, jobcmd.StateColour(state), state), priority,
+			seen(n, t.s.NodeID), n.Version, hash, n.Address)
 	}
 	if drift {
-		t.print("\nDrift: those nodes have other jobs in their configuration than the leader; baton reload after the file is the same everywhere\n")
+		t.print("\nDrift: those nodes have other jobs in their configuration than the leader; " +
+			"baton reload after the file is the same everywhere\n")
 	}
 	for _, n := range t.s.Nodes {
 		if n.Aside != "" && !n.Stale {
@@ -140,7 +145,8 @@ func (t statusTables) jobs() {
 		if j.IsDataLate(t.s.Clock()) {
 			waiting = show.Paint(t, show.Bad, string(waiting))
 		}
-		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, show.Paint(t, jobcmd.StateColour(next), next), show.Paint(t, jobcmd.StateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
+		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, show.Paint(t, jobcmd.StateColour(next), next),
+			show.Paint(t, jobcmd.StateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
 	}
 	all := slices.IndexFunc(t.s.Jobs, func(j diagnose.Job) bool { return j.Paused != nil && j.Paused.All })
 	if all >= 0 {

@@ -34,7 +34,9 @@ type watch struct {
 	asking time.Time // when the open request was sent
 }
 
-func newWatch(cmd *cobra.Command, e cmdline.Env, out show.Output, every time.Duration, fetch func(context.Context) (diagnose.Snapshot, error)) *watch {
+func newWatch(cmd *cobra.Command, e cmdline.Env, out show.Output, every time.Duration,
+	fetch func(context.Context) (diagnose.Snapshot, error),
+) *watch {
 	w := &watch{sheet: show.NewSheet(cmd, e.Getenv, e.Stdout), out: out, every: max(every, 100*time.Millisecond), fetch: fetch}
 	if term, _ := e.Getenv("TERM"); !out.Data() && term != "dumb" {
 		w.size, _ = show.TerminalSize(e.Stdout)
@@ -171,9 +173,11 @@ func (w *watch) headline(now time.Time) show.Shown {
 	}
 	switch {
 	case w.err != nil:
-		return show.Paint(w.sheet, show.Bad, fmt.Sprintf("%s  not known for %s%s: %s", clock, text.Duration(now.Sub(w.errAt).Truncate(time.Second)), was, show.FirstLine(w.err.Error())))
+		return show.Paint(w.sheet, show.Bad, fmt.Sprintf("%s  not known for %s%s: %s", clock,
+			text.Duration(now.Sub(w.errAt).Truncate(time.Second)), was, show.FirstLine(w.err.Error())))
 	case w.slow(now):
-		return show.Paint(w.sheet, show.Uneasy, fmt.Sprintf("%s  no answer for %s", clock, text.Duration(now.Sub(w.asking).Truncate(time.Second)))) + was
+		return show.Paint(w.sheet, show.Uneasy,
+			fmt.Sprintf("%s  no answer for %s", clock, text.Duration(now.Sub(w.asking).Truncate(time.Second)))) + was
 	}
 	return show.Paint(w.sheet, show.Dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, text.Duration(w.every)))
 }

@@ -88,7 +88,8 @@ func (c *Certificate) load() error {
 	case errors.As(err, &path):
 		return fmt.Errorf("http.tls: %w", err)
 	case err != nil:
-		return fmt.Errorf("http.tls: cert_file %s and key_file %s cannot be used together: %w: want a certificate and its own private key, both PEM", c.files.CertFile, c.files.KeyFile, err)
+		return fmt.Errorf("http.tls: cert_file %s and key_file %s cannot be used together: %w: "+
+			"want a certificate and its own private key, both PEM", c.files.CertFile, c.files.KeyFile, err)
 	}
 	c.pair, c.stamps, c.looked = &pair, stamps, time.Now()
 	return nil

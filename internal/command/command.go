@@ -193,7 +193,8 @@ func cannotStart(s Spec, errno syscall.Errno) error {
 	name, path := s.Argv[0], s.Path
 	if s.Dir != "" {
 		if _, err := os.Stat(s.Dir); err != nil {
-			return fmt.Errorf("%s: %w: its working directory: %v", name, ErrNoExec, err) //nolint:errorlint // the program is not what is missing
+			//nolint:errorlint // the program is not what is missing
+			return fmt.Errorf("%s: %w: its working directory: %v", name, ErrNoExec, err)
 		}
 	}
 	switch errno {

@@ -184,7 +184,8 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 			case m.Errno != 0:
 				return Result{}, cannotStart(r.spec, syscall.Errno(m.Errno))
 			case m.Result != nil:
-				return Result{Code: m.Result.Code, Signal: syscall.Signal(m.Result.Signal), Stopped: m.Result.Stopped, Rest: m.Result.Rest}, nil
+				return Result{Code: m.Result.Code, Signal: syscall.Signal(m.Result.Signal),
+					Stopped: m.Result.Stopped, Rest: m.Result.Rest}, nil
 			}
 			// From now on there is something that signals can be passed on to.
 			r.pid, signals = m.Pid, r.spec.Signals

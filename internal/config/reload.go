@@ -43,7 +43,8 @@ func differing(path string, a, b reflect.Value) []string {
 	var paths []string
 	for _, f := range reflect.VisibleFields(a.Type()) {
 		if key := keyOf(f); key != "" {
-			paths = append(paths, differing(strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), "."), a.FieldByIndex(f.Index), b.FieldByIndex(f.Index))...)
+			paths = append(paths, differing(strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), "."),
+				a.FieldByIndex(f.Index), b.FieldByIndex(f.Index))...)
 		}
 	}
 	return paths

@@ -80,7 +80,8 @@ func (r Redis) TLSConfig() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("redis.tls.ca_file: %s has no certificate in it; want PEM, lines from -----BEGIN CERTIFICATE----- on", r.TLS.CAFile)
+			return nil, fmt.Errorf("redis.tls.ca_file: %s has no certificate in it; "+
+				"want PEM, lines from -----BEGIN CERTIFICATE----- on", r.TLS.CAFile)
 		}
 	}
 	if r.TLS.CertFile != "" {
@@ -104,7 +105,8 @@ func (t TLS) keyPair() (tls.Certificate, error) {
 	}
 	own, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return own, fmt.Errorf("redis.tls: %s and %s: %w; want a certificate and its private key, both PEM, the key without a passphrase", t.CertFile, t.KeyFile, err)
+		return own, fmt.Errorf("redis.tls: %s and %s: %w; want a certificate and its private key, both PEM, "+
+			"the key without a passphrase", t.CertFile, t.KeyFile, err)
 	}
 	return own, nil
 }

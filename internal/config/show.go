@@ -42,8 +42,10 @@ func Show(c Config) []byte {
 // The words of a name, between _ and -, that say what its variable holds. Some names are
 // written in one word: PGPASSWORD, APIKEY.
 var (
-	secretWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:(?:pg)?pass|pwd|dsn|[a-z0-9]*(?:passwd|password|passphrase|secret|token|credential)s?|(?:api|access|private|secret|auth)key)[0-9]*(?:$|[_-])`)
-	vagueWord  = regexp.MustCompile(`(?i)(?:^|[_-])(?:keys?|auth|urls?)[0-9]*(?:$|[_-])`)
+	secretWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:(?:pg)?pass|pwd|dsn|` +
+		`[a-z0-9]*(?:passwd|password|passphrase|secret|token|credential)s?|` +
+		`(?:api|access|private|secret|auth)key)[0-9]*(?:$|[_-])`)
+	vagueWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:keys?|auth|urls?)[0-9]*(?:$|[_-])`)
 )
 
 // HoldsSecret reports whether a variable of that name holds a secret and nothing else.

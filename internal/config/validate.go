@@ -112,7 +112,8 @@ func (v *validator) election() {
 	}
 	for key, every := range map[string]time.Duration{"heartbeat_interval": e.HeartbeatInterval, "poll_interval": e.PollInterval} {
 		if every > longestInterval {
-			v.fail("election."+key, "%v: want at most %v; a node that has not registered for a minute counts as gone", every, longestInterval)
+			v.fail("election."+key, "%v: want at most %v; a node that has not registered for a minute counts as gone",
+				every, longestInterval)
 		}
 	}
 	need := 2*e.HeartbeatInterval + e.AttemptTimeout + e.Drain + e.Margin()

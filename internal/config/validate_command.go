@@ -40,7 +40,8 @@ func (v *validator) onlyCommands(path string, j Job) {
 		v.fail(path+".grace", "only for a job with a command; remove it")
 	}
 	for key, set := range map[string]bool{
-		"shell": j.Shell, "working_dir": j.WorkingDir != "", "env": len(j.Env) > 0, "env_file": j.EnvFile != "", "secrets": len(j.Secrets) > 0,
+		"shell": j.Shell, "working_dir": j.WorkingDir != "", "env": len(j.Env) > 0, "env_file": j.EnvFile != "",
+		"secrets": len(j.Secrets) > 0,
 	} {
 		if set {
 			v.fail(path+"."+key, "only for a job with a command; remove it")
@@ -67,7 +68,8 @@ func (v *validator) command(path string, j Job) {
 			case strings.ContainsRune(names[name], 0):
 				v.fail(at, "there is a NUL in it")
 			case key == "env" && literal.MatchString(names[name]):
-				v.fail(at, "${NAME} is not replaced here; the command has the daemon's own environment anyway: write the value out, or put it into env_file")
+				v.fail(at, "${NAME} is not replaced here; the command has the daemon's own environment anyway: "+
+					"write the value out, or put it into env_file")
 			case key == "secrets" && names[name] == "":
 				v.fail(at, "want the file that holds the secret")
 			case key == "secrets" && twice:
@@ -103,7 +105,8 @@ func (v *validator) argv(path string, c Command, shell bool) {
 // program refuses one that is found or not by where the daemon was started.
 func (v *validator) program(path string, c Command, placed bool) {
 	if name := c[0]; !placed && strings.Contains(name, "/") && !filepath.IsAbs(name) && !strings.ContainsAny(name, " \t") {
-		v.fail(path, "%q depends on where the daemon was started; want an absolute path, or a name alone, which is searched for in PATH", name)
+		v.fail(path, "%q depends on where the daemon was started; want an absolute path, or a name alone, "+
+			"which is searched for in PATH", name)
 	}
 }
 

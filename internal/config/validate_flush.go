@@ -181,7 +181,8 @@ func (v *validator) sweeps(path string, f Flush, seen map[string]string) {
 	}
 	table := f.To.Database + "\x00" + f.To.Table + "\x00" + f.To.Generation
 	if other, twice := seen[table]; twice {
-		v.fail(path+".to.generation", "%s counts the passes of %s in the same column of the same table, so each would take the rows of the other for vanished; give each a column of its own", f.To.Generation, other)
+		v.fail(path+".to.generation", "%s counts the passes of %s in the same column of the same table, "+
+			"so each would take the rows of the other for vanished; give each a column of its own", f.To.Generation, other)
 		return
 	}
 	seen[table] = strings.TrimSuffix(path, ".flush")

@@ -27,7 +27,8 @@ func (v *validator) http() {
 		return
 	}
 	if h.TokenFile != "" && h.TLS == nil && !loopback(host) {
-		v.fail("http.token_file", "http.listen is %s, beyond this host, where others on the network can read the token: add http.tls, or listen on 127.0.0.1 behind a proxy that encrypts", h.Listen)
+		v.fail("http.token_file", "http.listen is %s, beyond this host, where others on the network can read the token: "+
+			"add http.tls, or listen on 127.0.0.1 behind a proxy that encrypts", h.Listen)
 	}
 }
 

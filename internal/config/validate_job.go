@@ -58,7 +58,8 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 		return
 	}
 	if from := j.Flush.From; j.always() && from.Kind().Looks {
-		v.fail(path, "@always waits for work, and here only a full pass shows whether there is some; write how often to make one, for example \"@every 1m\"")
+		v.fail(path, "@always waits for work, and here only a full pass shows whether there is some; "+
+			"write how often to make one, for example \"@every 1m\"")
 		return
 	}
 	if checks.Schedule != nil {
@@ -117,7 +118,8 @@ func (v *validator) members(path string, f Flush) {
 		return
 	}
 	if !slices.ContainsFunc(f.To.Key, func(key string) bool { return f.Columns[key].From == "$member" }) {
-		v.fail(path+".to.key", "each member is a row, so one of these columns must be made from $member; else all members of a key would be one row")
+		v.fail(path+".to.key",
+			"each member is a row, so one of these columns must be made from $member; else all members of a key would be one row")
 	}
 }
 

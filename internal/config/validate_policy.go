@@ -19,10 +19,12 @@ func (v *validator) policy(path string, p Policy) {
 	v.choice(v.whose(path, "overlap"), p.Overlap, OverlapForbid, OverlapQueueOne, OverlapReplace, OverlapAllow)
 	v.choice(v.whose(path, "on_lost"), p.OnLost, OnLostSkip, OnLostRerun)
 	if p.OnLost == OnLostRerun && p.Overlap == OverlapAllow {
-		v.fail(v.whose(path, "on_lost"), "with overlap: allow several runs may be lost at a time, and only one could be run again; want skip, or another overlap")
+		v.fail(v.whose(path, "on_lost"),
+			"with overlap: allow several runs may be lost at a time, and only one could be run again; want skip, or another overlap")
 	}
 	if p.MaxOverlap < 0 || p.MaxOverlap == 1 {
-		v.fail(v.whose(path, "max_overlap"), "%d: want 2 or more; leave it out for any number, or set overlap: forbid for one", p.MaxOverlap)
+		v.fail(v.whose(path, "max_overlap"),
+			"%d: want 2 or more; leave it out for any number, or set overlap: forbid for one", p.MaxOverlap)
 	}
 	v.retry(path, p)
 	for key, d := range map[string]time.Duration{
@@ -33,10 +35,12 @@ func (v *validator) policy(path string, p Policy) {
 		}
 	}
 	if p.StartingDeadline > 0 && p.Jitter >= p.StartingDeadline {
-		v.fail(v.whose(path, "starting_deadline"), "%s is not more than the jitter, %s, so a start may come too late to be made; raise it, or lower jitter", text.Exact(p.StartingDeadline), text.Exact(p.Jitter))
+		v.fail(v.whose(path, "starting_deadline"), "%s is not more than the jitter, %s, so a start may come too late "+
+			"to be made; raise it, or lower jitter", text.Exact(p.StartingDeadline), text.Exact(p.Jitter))
 	}
 	if p.LateAfter > 0 && p.Jitter >= p.LateAfter {
-		v.fail(v.whose(path, "late_after"), "%s is not more than the jitter, %s, so the job may be late before it starts; raise it, or lower jitter", text.Exact(p.LateAfter), text.Exact(p.Jitter))
+		v.fail(v.whose(path, "late_after"), "%s is not more than the jitter, %s, so the job may be late before it starts; "+
+			"raise it, or lower jitter", text.Exact(p.LateAfter), text.Exact(p.Jitter))
 	}
 }
 
@@ -94,17 +98,20 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 		return // reported as a problem of the schedule
 	}
 	if every && interval >= time.Hour && v.own(path, j.Policy, "time_zone") && j.TimeZone != time.UTC.String() {
-		v.fail(path+".time_zone", "@every counts from 1970 in UTC, whatever the zone; for fixed times of the day write cron, such as \"0 */6 * * *\", or remove it")
+		v.fail(path+".time_zone", "@every counts from 1970 in UTC, whatever the zone; "+
+			"for fixed times of the day write cron, such as \"0 */6 * * *\", or remove it")
 	}
 	switch {
 	case j.Jitter < interval:
 	case v.own(path, j.Policy, "jitter"):
 		v.fail(path+".jitter", "%s is not less than the time between two slots, %s; lower it", text.Exact(j.Jitter), text.Exact(interval))
 	default:
-		v.fail(path+".schedule", "two slots are %s apart, and the jitter of defaults, %s, is not less; give this job a smaller jitter of its own", text.Exact(interval), text.Exact(j.Jitter))
+		v.fail(path+".schedule", "two slots are %s apart, and the jitter of defaults, %s, is not less; "+
+			"give this job a smaller jitter of its own", text.Exact(interval), text.Exact(j.Jitter))
 	}
 	if tried && j.Retry.Delay >= interval {
-		v.fail(path+".retry", "the first retry is after %s, but the next slot comes after %s and takes its place; lower delay, or remove retry", text.Exact(j.Retry.Delay), text.Exact(interval))
+		v.fail(path+".retry", "the first retry is after %s, but the next slot comes after %s and takes its place; "+
+			"lower delay, or remove retry", text.Exact(j.Retry.Delay), text.Exact(interval))
 	}
 }
 
@@ -113,7 +120,8 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 func (v *validator) paceless(path string, j Job) {
 	for _, key := range []string{"timeout", "catch_up", "starting_deadline", "jitter", "retry", "late_after", "on_lost", "max_overlap"} {
 		if v.own(path, j.Policy, key) {
-			v.fail(path+"."+key, "not with @always: it has no slots, runs for as long as its node leads, and is started again whenever it ends; remove it")
+			v.fail(path+"."+key, "not with @always: it has no slots, runs for as long as its node leads, "+
+				"and is started again whenever it ends; remove it")
 		}
 	}
 	if j.DeadMansSwitch != nil {

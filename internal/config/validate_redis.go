@@ -39,7 +39,8 @@ func (v *validator) deployment() {
 		case chosen == "":
 			chosen = d.name
 		default:
-			v.fail("redis."+d.name, "redis.%s is set too; keep one of them: url for one server, sentinel for one with replicas, cluster for a Redis Cluster", chosen)
+			v.fail("redis."+d.name, "redis.%s is set too; keep one of them: url for one server, "+
+				"sentinel for one with replicas, cluster for a Redis Cluster", chosen)
 		}
 	}
 	v.required("redis.url", chosen, "redis://127.0.0.1:6379/0")
@@ -47,7 +48,8 @@ func (v *validator) deployment() {
 	case r.Database < 0:
 		v.fail("redis.database", "%d: want 0 or more", r.Database)
 	case r.Database > 0 && r.URL != "":
-		v.fail("redis.database", "a URL has its database at its own end, redis://host:port/db or unix:///path?db=0; write it there and remove this")
+		v.fail("redis.database",
+			"a URL has its database at its own end, redis://host:port/db or unix:///path?db=0; write it there and remove this")
 	case r.Database > 0 && r.Cluster != nil:
 		v.fail("redis.database", "a Redis Cluster has only database 0; remove this")
 	}
@@ -144,7 +146,8 @@ func (v *validator) quorum() {
 		return
 	}
 	if v.Redis.URL == "" {
-		v.fail("redis.quorum", "goes beside redis.url, which says where the data is; remove it, or write url instead of sentinel or cluster")
+		v.fail("redis.quorum",
+			"goes beside redis.url, which says where the data is; remove it, or write url instead of sentinel or cluster")
 	}
 	if len(list) < 3 {
 		v.fail("redis.quorum", "%d masters; want 3 or 5: with fewer than 3 the election stops when one is away", len(list))

@@ -32,7 +32,8 @@ const killWithin = 5 * time.Second
 func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv func(string) (string, bool)) ([]Released, error) {
 	// Outside a service the control group is the user's own session.
 	if _, service := getenv("SERVICE_RESULT"); !service {
-		return nil, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
+		return nil, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= " +
+			"of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
 	}
 	path, ok := LeasePath(getenv)
 	if !ok {
@@ -50,7 +51,8 @@ func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv
 	}
 	c, err := load()
 	if err != nil {
-		return nil, fmt.Errorf("the lock that the daemon left behind is not released and runs out by itself, because the configuration does not say where it is:\n%w", err)
+		return nil, fmt.Errorf("the lock that the daemon left behind is not released and runs out by itself, "+
+			"because the configuration does not say where it is:\n%w", err)
 	}
 	var released []Released
 	var failed error
@@ -191,7 +193,8 @@ func serviceGroups(text string) ([]string, error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("this process is in no systemd service's control group, so nothing was killed and the lock runs out by itself (/proc/self/cgroup: %s)",
+		return nil, fmt.Errorf("this process is in no systemd service's control group, "+
+			"so nothing was killed and the lock runs out by itself (/proc/self/cgroup: %s)",
 			strings.Join(strings.Fields(text), " "))
 	}
 	return paths, nil

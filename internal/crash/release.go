@@ -38,5 +38,6 @@ func giveUp(ctx context.Context, e site.Election, lock site.NodeLock, owner, rea
 		r.Holder = cmp.Or(p.Leader, p.Owner)
 	}
 	// The release matters more than its report.
-	return r, errors.Join(lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason, Code: code}), unseen)
+	return r, errors.Join(lock.Release(ctx, owner,
+		elector.Handover{Event: string(elector.EventReleased), Reason: reason, Code: code}), unseen)
 }

@@ -53,7 +53,8 @@ func (d *database) createTables(ctx context.Context) error {
 	}
 	for _, text := range []string{
 		"CREATE TABLE articles (id varchar(40) NOT NULL PRIMARY KEY, views bigint NOT NULL)" + options,
-		"CREATE TABLE users (id bigint NOT NULL PRIMARY KEY, name varchar(100) NOT NULL, note varchar(200), version bigint NOT NULL)" + options,
+		"CREATE TABLE users (id bigint NOT NULL PRIMARY KEY, name varchar(100) NOT NULL, note varchar(200), " +
+			"version bigint NOT NULL)" + options,
 	} {
 		if _, err := d.ExecContext(ctx, text); err != nil {
 			return fmt.Errorf("create the demo's tables: %w", err)

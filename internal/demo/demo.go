@@ -173,7 +173,8 @@ func (r *run) awaitLeader(ctx context.Context) error {
 		}
 		if time.Now().After(deadline) {
 			_, _, _, trouble := r.watcher.state()
-			return errors.Join(fmt.Errorf("after %v no node leads; the log of node-1 ends with:\n%s", firstLeader, tail(r.fleet.nodes[0].logFile())), trouble)
+			return errors.Join(fmt.Errorf("after %v no node leads; the log of node-1 ends with:\n%s", firstLeader,
+				tail(r.fleet.nodes[0].logFile())), trouble)
 		}
 	}
 	return nil

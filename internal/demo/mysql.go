@@ -16,7 +16,8 @@ import (
 func openMySQL(ctx context.Context, dsn, name string) (*database, error) {
 	config, err := parseMySQL(dsn)
 	if err != nil {
-		return nil, errors.New("the DSN cannot be read: want user:password@tcp(host:3306)/database or mysql://user:password@host:3306/database")
+		return nil, errors.New("the DSN cannot be read: " +
+			"want user:password@tcp(host:3306)/database or mysql://user:password@host:3306/database")
 	}
 	config.Logger = &mysql.NopLogger{} // every error is returned, too
 	admin, err := connectMySQL(config)

@@ -131,7 +131,8 @@ func (v *view) lines() []line {
 	if r.trouble != nil {
 		s.put(red, "  The database does not answer: %v", r.trouble)
 	}
-	s.put(plain, "  %-10s %12s %12s %12s %8s", "views:*", group(r.written.Counters), group(r.flushed.Counters), group(r.waiting.Counters), seconds(r.lag))
+	s.put(plain, "  %-10s %12s %12s %12s %8s", "views:*", group(r.written.Counters), group(r.flushed.Counters),
+		group(r.waiting.Counters), seconds(r.lag))
 	s.put(plain, "  %-10s %12s %12s %12s", "user:*", group(r.written.Hashes), group(r.flushed.Hashes), group(r.waiting.Hashes))
 	s.put(plain, "")
 	s.nodes(v.fleet.nodes, now.node)

@@ -29,13 +29,16 @@ func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 		case err == nil:
 			continue
 		case errors.Is(err, fs.ErrNotExist) && notHandedOver(f.Path, o):
-			doubts = append(doubts, c.Problem(f.Key, f.Path+" is not there yet: systemd brings it when the unit starts, if the unit's LoadCredential= names it"))
+			doubts = append(doubts, c.Problem(f.Key, f.Path+" is not there yet: systemd brings it when the unit starts, "+
+				"if the unit's LoadCredential= names it"))
 		case errors.Is(err, fs.ErrNotExist):
 			wrong = append(wrong, c.Problem(f.Key, f.Path+" does not exist; create it, or correct the path"))
 		case errors.Is(err, fs.ErrPermission) && self == daemonUser:
-			wrong = append(wrong, c.Problem(f.Key, fmt.Sprintf("the daemon's user, %s, may not read %s; let it, by the file's group, or hand the file over by LoadCredential=", userName(self), closed(f.Path))))
+			wrong = append(wrong, c.Problem(f.Key, fmt.Sprintf("the daemon's user, %s, may not read %s; let it, "+
+				"by the file's group, or hand the file over by LoadCredential=", userName(self), closed(f.Path))))
 		case errors.Is(err, fs.ErrPermission):
-			doubts = append(doubts, c.Problem(f.Key, fmt.Sprintf("user %s may not read %s, so it was not read; the daemon's user must be able to: run it as that user: sudo -u %s baton config check",
+			doubts = append(doubts, c.Problem(f.Key, fmt.Sprintf("user %s may not read %s, so it was not read; "+
+				"the daemon's user must be able to: run it as that user: sudo -u %s baton config check",
 				userName(self), closed(f.Path), cmp.Or(userName(daemonUser), "baton"))))
 		default:
 			wrong = append(wrong, keyed(c, f.Key, err))

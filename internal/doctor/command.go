@@ -18,9 +18,11 @@ func examineHost(c config.Config) []Finding {
 		}
 		if err := program.Startable(j, c.Node.ID); err != nil {
 			found = append(found, Finding{Severity: SeverityError, Subject: jobSubject(j.Name), What: err.Error(),
-				Consequence: "its runs fail on this host", Remedy: "as said; every host needs it that may lead. Ask as the user that baton runs as"})
+				Consequence: "its runs fail on this host",
+				Remedy:      "as said; every host needs it that may lead. Ask as the user that baton runs as"})
 		} else {
-			found = append(found, Finding{Severity: SeverityOK, Subject: jobSubject(j.Name), What: "its command can be started on this host"})
+			found = append(found,
+				Finding{Severity: SeverityOK, Subject: jobSubject(j.Name), What: "its command can be started on this host"})
 		}
 	}
 	for _, n := range c.Notify {

@@ -25,10 +25,14 @@ func examineConfig(c config.Config) []Finding {
 	switch {
 	case e.TTL > longTTL:
 		r.add(SeverityWarning, fmt.Sprintf("election.ttl is %v, which is long", e.TTL),
-			"after a power cut, or when its network is gone, the leader is replaced after as long; a restart of Redis costs as much again", "10s to 30s are usual; a daemon that crashed is replaced at once anyway, by ExecStopPost= of its unit")
+			"after a power cut, or when its network is gone, the leader is replaced after as long; "+
+				"a restart of Redis costs as much again",
+			"10s to 30s are usual; a daemon that crashed is replaced at once anyway, by ExecStopPost= of its unit")
 	case e.TTL < shortTTL:
 		r.add(SeverityInfo, fmt.Sprintf("election.ttl is %v, which is short", e.TTL),
-			"a host that stands still for as long, as one does that is being moved, or swaps, loses the lead; its jobs are ended each time", "10s, unless a takeover must be faster")
+			"a host that stands still for as long, as one does that is being moved, or swaps, loses the lead; "+
+				"its jobs are ended each time",
+			"10s, unless a takeover must be faster")
 	}
 	examineListener(c.HTTP, r)
 	examineGrace(c, r)
@@ -38,7 +42,8 @@ func examineConfig(c config.Config) []Finding {
 // examineGrace finds commands that may take longer to end than a lost lease leaves them.
 // By default all do: many are one finding.
 func examineGrace(c config.Config, r *report) {
-	const consequence, remedy = "when the lease cannot be renewed the command gets less than that: whatever its grace, it is killed before the lease can end",
+	const consequence, remedy = "when the lease cannot be renewed the command gets less than that: " +
+		"whatever its grace, it is killed before the lease can end",
 		"raise election.ttl, or have the command end sooner"
 	var long []string
 	what := ""
@@ -49,7 +54,8 @@ func examineGrace(c config.Config, r *report) {
 		}
 	}
 	if n := len(long); n > 1 {
-		r.subject, what = subjectConfig, fmt.Sprintf("%d jobs have a grace of election.ttl, %v, or more: %s", n, c.Election.TTL, strings.Join(long[:min(n, 5)], ", "))
+		r.subject, what = subjectConfig, fmt.Sprintf("%d jobs have a grace of election.ttl, %v, or more: %s",
+			n, c.Election.TTL, strings.Join(long[:min(n, 5)], ", "))
 		if n > 5 {
 			what += fmt.Sprintf(" and %d more", n-5)
 		}
@@ -70,11 +76,14 @@ func examineListener(h config.HTTP, r *report) {
 	}
 	if h.TLS == nil {
 		r.add(SeverityWarning, "http.listen is "+h.Listen+", beyond this host, without http.tls",
-			"every client that can reach it reads which jobs there are, when they run and what their errors are, and so does a listener on the way", "listen on 127.0.0.1 behind a proxy that asks who it is, or set http.tls; a firewall for /metrics")
+			"every client that can reach it reads which jobs there are, when they run and what their errors are, "+
+				"and so does a listener on the way",
+			"listen on 127.0.0.1 behind a proxy that asks who it is, or set http.tls; a firewall for /metrics")
 		return
 	}
 	r.add(SeverityInfo, "http.listen is "+h.Listen+", beyond this host",
-		"every client that can reach it reads which jobs there are and when they run; orders, output and records take the token", "let a firewall pass those that need it")
+		"every client that can reach it reads which jobs there are and when they run; orders, output and records take the token",
+		"let a firewall pass those that need it")
 }
 
 // examineTargets finds jobs that write to the same table.
@@ -92,7 +101,9 @@ func examineTargets(c config.Config) []Finding {
 		if all := writers[to]; len(all) > 1 && all[0] == j.Name {
 			r.subject = jobSubject(j.Name)
 			r.add(SeverityInfo, fmt.Sprintf("other jobs write to its table %s, too: %s", j.Flush.To.Table, strings.Join(all[1:], ", ")),
-				"each change gets there once, and in the order of its own job; but which job's comes last is not said, and batches that change the same rows wait for each other", "let each write columns of its own, or make them one job")
+				"each change gets there once, and in the order of its own job; "+
+					"but which job's comes last is not said, and batches that change the same rows wait for each other",
+				"let each write columns of its own, or make them one job")
 		}
 	}
 	return r.findings
@@ -152,11 +163,14 @@ func (r *report) tooLong(j config.Job, slots schedule.Schedule, takes time.Durat
 	what := fmt.Sprintf("half of its last runs took %v or longer, and it is due again after %v", takes.Round(time.Millisecond), period)
 	switch {
 	case together > 1:
-		r.add(SeverityWarning, what, fmt.Sprintf("slots are left out, as %d runs go on: it runs less often than it says", together), "a longer schedule, or a higher max_overlap")
+		r.add(SeverityWarning, what, fmt.Sprintf("slots are left out, as %d runs go on: it runs less often than it says", together),
+			"a longer schedule, or a higher max_overlap")
 	case j.Overlap == config.OverlapForbid:
-		r.add(SeverityWarning, what, "slots are left out, as overlap is forbid: it runs less often than it says", "a longer schedule, or @always for a flush")
+		r.add(SeverityWarning, what, "slots are left out, as overlap is forbid: it runs less often than it says",
+			"a longer schedule, or @always for a flush")
 	case j.Overlap == config.OverlapReplace:
-		r.add(SeverityError, what, "each run is ended by the next one, as overlap is replace: it may never get to its end", "a longer schedule, or overlap: forbid")
+		r.add(SeverityError, what, "each run is ended by the next one, as overlap is replace: it may never get to its end",
+			"a longer schedule, or overlap: forbid")
 	default:
 		r.add(SeverityWarning, what, "runs pile up, as overlap is "+j.Overlap, "a longer schedule, or overlap: forbid")
 	}

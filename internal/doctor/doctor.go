@@ -100,7 +100,8 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 	case <-time.After(abandonAfter):
 		return []Finding{{
 			Severity: SeverityError, Subject: e.subject, What: fmt.Sprintf("it hangs: it could not be checked within %v", d),
-			Consequence: "what needs it hangs, too; nothing is lost, the changes wait", Remedy: "check that server, its network and its disks",
+			Consequence: "what needs it hangs, too; nothing is lost, the changes wait",
+			Remedy:      "check that server, its network and its disks",
 		}}
 	}
 }
@@ -159,7 +160,8 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	}
 	store, err := site.OpenRedis(c)
 	if err != nil {
-		return []Finding{{Severity: SeverityError, Subject: o.Subject, What: err.Error(), Consequence: "the node does not start", Remedy: "correct the section redis of the configuration"}}
+		return []Finding{{Severity: SeverityError, Subject: o.Subject, What: err.Error(),
+			Consequence: "the node does not start", Remedy: "correct the section redis of the configuration"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
 	for _, j := range jobs {
@@ -209,8 +211,10 @@ func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Fi
 func examineDatabase(ctx context.Context, c config.Config, name string) []Finding {
 	store, err := site.OpenDatabase(c, name)
 	if err != nil {
-		return []Finding{{Severity: SeverityError, Subject: databaseSubject(name), What: err.Error(), Consequence: "the node does not start",
-			Remedy: "correct databases." + name + " of the configuration; the file of the dsn must be readable by the user that runs doctor"}}
+		return []Finding{{Severity: SeverityError, Subject: databaseSubject(name), What: err.Error(),
+			Consequence: "the node does not start",
+			Remedy: "correct databases." + name + " of the configuration; " +
+				"the file of the dsn must be readable by the user that runs doctor"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
 	found, usable := store.Preflight(ctx)
@@ -228,17 +232,20 @@ func examineTable(ctx context.Context, j config.Job, nodeID string, store *sql.S
 	plan, err := planOf(ctx, j, nodeID, store)
 	switch {
 	case errors.Is(err, flush.ErrTransient) || ctx.Err() != nil:
-		return []Finding{{Severity: SeverityInfo, Subject: subject, What: fmt.Sprintf("its table could not be checked: %v", err), Consequence: "what is wrong there shows at the first flush", Remedy: "ask again"}}
+		return []Finding{{Severity: SeverityInfo, Subject: subject, What: fmt.Sprintf("its table could not be checked: %v", err),
+			Consequence: "what is wrong there shows at the first flush", Remedy: "ask again"}}
 	case err != nil:
 		return misfits(subject, err)
 	}
 	if _, err := store.Table(ctx, plan.Table.Name); errors.Is(err, flush.ErrNoTable) { // and the job may make it, or there were no plan
-		return []Finding{{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf("table %s of database %q is not there yet: the first flush makes it, and baton job preview %s shows how",
+		return []Finding{{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf(
+			"table %s of database %q is not there yet: the first flush makes it, and baton job preview %s shows how",
 			plan.Table.Name, j.Flush.To.Database, j.Name)}}
 	}
 	found := store.PreflightTable(ctx, preflightTable(j, plan))
 	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Severity.Rank() <= SeverityWarning.Rank() }) {
-		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf("table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})
+		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf(
+			"table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})
 	}
 	return found
 }
@@ -271,7 +278,8 @@ func misfits(subject string, err error) []Finding {
 	var found []Finding
 	for _, p := range problems {
 		found = append(found, Finding{Severity: SeverityError, Subject: subject, What: p.Error(),
-			Consequence: "the job fails until this is fixed; nothing is lost, the changes wait in Redis until its memory is full", Remedy: "fix the table, or the job in the configuration, as said"})
+			Consequence: "the job fails until this is fixed; nothing is lost, the changes wait in Redis until its memory is full",
+			Remedy:      "fix the table, or the job in the configuration, as said"})
 	}
 	return found
 }

@@ -59,7 +59,8 @@ func (r *report) encryption(h config.HTTP) {
 		if refused {
 			severity = SeverityError
 		}
-		r.add(severity, "http.tls: "+what, "browsers, Prometheus and baton --server refuse to connect; the node leads all the same", "renew it in its files: they are read anew, without a restart")
+		r.add(severity, "http.tls: "+what, "browsers, Prometheus and baton --server refuse to connect; the node leads all the same",
+			"renew it in its files: they are read anew, without a restart")
 	}
 }
 
@@ -94,15 +95,18 @@ func (r *report) configFile(path string, c config.Config) {
 		}
 	}
 	if slices.Sort(keys); len(keys) > 0 {
-		r.add(SeverityError, "every user of this host can read it, and it has secrets in it: "+strings.Join(keys, ", "), "every user of this host knows them",
-			"chmod 640, and chgrp to baton's group; better, put each into a file of its own (password_file, dsn_file, url_file, secrets), handed over by LoadCredential=")
+		r.add(SeverityError, "every user of this host can read it, and it has secrets in it: "+strings.Join(keys, ", "),
+			"every user of this host knows them",
+			"chmod 640, and chgrp to baton's group; better, put each into a file of its own (password_file, dsn_file, "+
+				"url_file, secrets), handed over by LoadCredential=")
 	}
 }
 
 func (r *report) secretFile(path string) {
 	r.changeable(path, "every user of this host can have baton use another secret, or another server")
 	if info, err := os.Stat(path); err == nil && info.Mode()&othersRead != 0 {
-		r.add(SeverityError, "every user of this host can read it, and it holds a secret", "every user of this host knows the secret", "chmod o-r "+path+", and change the secret; better, hand it over by LoadCredential=")
+		r.add(SeverityError, "every user of this host can read it, and it holds a secret", "every user of this host knows the secret",
+			"chmod o-r "+path+", and change the secret; better, hand it over by LoadCredential=")
 	}
 }
 
@@ -120,7 +124,9 @@ func (r *report) ownDirectories(o Options) {
 		}
 		r.changeable(dir, "every user of this host can have baton forget which epochs there were, or take orders in its place")
 		if err := mayWrite(dir); given && err != nil {
-			r.add(SeverityError, fmt.Sprintf("this user cannot write there: %v", err), "what a crashed daemon held is not released at once, and the highest epoch is not remembered", "chown it to baton's user; StateDirectory= and RuntimeDirectory= of the unit do")
+			r.add(SeverityError, fmt.Sprintf("this user cannot write there: %v", err),
+				"what a crashed daemon held is not released at once, and the highest epoch is not remembered",
+				"chown it to baton's user; StateDirectory= and RuntimeDirectory= of the unit do")
 		}
 	}
 }

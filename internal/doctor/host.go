@@ -22,7 +22,9 @@ func examineMachine(c config.Config, o Options) []Finding {
 	r := &report{subject: subjectHost}
 	r.ntp(kernelClock())
 	if limit, ok := openFiles(); ok && limit < fewFiles {
-		r.add(SeverityWarning, fmt.Sprintf("a process may open %d files", limit), "with many jobs, lanes and readers of the page connections are refused, and runs fail", "LimitNOFILE= in the unit, or ulimit -n")
+		r.add(SeverityWarning, fmt.Sprintf("a process may open %d files", limit),
+			"with many jobs, lanes and readers of the page connections are refused, and runs fail",
+			"LimitNOFILE= in the unit, or ulimit -n")
 	}
 	for _, dir := range placesOfState(c, o) {
 		if free, ok := freeSpace(dir); ok {
@@ -44,9 +46,13 @@ type clockState struct {
 func (r *report) ntp(s clockState) {
 	switch {
 	case !s.known:
-		r.add(SeverityInfo, fmt.Sprintf("whether its clock is synchronized could not be checked: %v", s.why), "a clock that runs away has slots start early or late", "ask timedatectl")
+		r.add(SeverityInfo, fmt.Sprintf("whether its clock is synchronized could not be checked: %v", s.why),
+			"a clock that runs away has slots start early or late", "ask timedatectl")
 	case !s.synchronized:
-		r.add(SeverityWarning, "its clock is not synchronized", "nothing is lost: leases do not go by clocks. But it drifts by seconds a day, and slots start by the leader's clock", "run chrony, systemd-timesyncd or another NTP client; a guest may have its clock from its host, then this can be passed over")
+		r.add(SeverityWarning, "its clock is not synchronized",
+			"nothing is lost: leases do not go by clocks. But it drifts by seconds a day, and slots start by the leader's clock",
+			"run chrony, systemd-timesyncd or another NTP client; a guest may have its clock from its host, "+
+				"then this can be passed over")
 	}
 }
 
@@ -56,7 +62,8 @@ func (r *report) space(dir string, free int64) {
 	case free < noSpace:
 		r.add(SeverityError, fmt.Sprintf("the disk of %s is full: %d MiB are free", dir, free>>20), consequence, "make room")
 	case free < littleSpace:
-		r.add(SeverityWarning, fmt.Sprintf("the disk of %s is nearly full: %d MiB are free", dir, free>>20), "soon "+consequence, "make room")
+		r.add(SeverityWarning, fmt.Sprintf("the disk of %s is nearly full: %d MiB are free", dir, free>>20),
+			"soon "+consequence, "make room")
 	}
 }
 

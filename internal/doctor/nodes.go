@@ -61,7 +61,8 @@ func examineStages(ctx context.Context, c config.Config, store *redisconn.Store,
 			"they are in no table, and stay in Redis", StageRemedy(s.Key))
 	}
 	if err != nil && ctx.Err() == nil {
-		r.add(SeverityInfo, "what jobs that are gone have staged could not be checked: "+err.Error(), "changes may be staged that no job flushes", "grant the user of baton their keys, or run doctor again")
+		r.add(SeverityInfo, "what jobs that are gone have staged could not be checked: "+err.Error(),
+			"changes may be staged that no job flushes", "grant the user of baton their keys, or run doctor again")
 	}
 	return r.findings
 }
@@ -98,7 +99,10 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 		}
 		r.subject = fmt.Sprintf("node %q", n.ID)
 		if n.Twin != "" {
-			r.add(SeverityError, "two processes have this node.id", "status shows one of them at a time, an order to this node is obeyed by either, and each takes what the other leaves for its own", "give each host a node.id of its own; by default it is the host name")
+			r.add(SeverityError, "two processes have this node.id",
+				"status shows one of them at a time, an order to this node is obeyed by either, "+
+					"and each takes what the other leaves for its own",
+				"give each host a node.id of its own; by default it is the host name")
 		}
 		offset := time.Duration(n.ClockMS) * time.Millisecond
 		if offset.Abs() > clockTolerance {
@@ -107,16 +111,22 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 				how = "behind"
 			}
 			r.add(SeverityWarning, fmt.Sprintf("its clock is %v %s that of Redis", offset.Abs().Round(100*time.Millisecond), how),
-				"nothing is lost: leases do not go by clocks. But while it leads, slots start early or late by as much", "run chrony or another NTP client on that host")
+				"nothing is lost: leases do not go by clocks. But while it leads, slots start early or late by as much",
+				"run chrony or another NTP client on that host")
 		}
 		if leads >= 0 && n.Version != p.Nodes[leads].Version {
-			r.add(SeverityInfo, fmt.Sprintf("its version is %s, and the leader, %s, has %s", n.Version, p.Leader, p.Nodes[leads].Version), "what the newer one can do is there only while it leads", "finish the upgrade")
+			r.add(SeverityInfo,
+				fmt.Sprintf("its version is %s, and the leader, %s, has %s", n.Version, p.Leader, p.Nodes[leads].Version),
+				"what the newer one can do is there only while it leads", "finish the upgrade")
 		}
 		switch own := config.Hash(c); {
 		case p.Drifts(n):
-			r.add(SeverityWarning, "its jobs are configured otherwise than those of the leader, "+p.Leader, "which jobs run, and how, depends on who leads", "have the same jobs in the configuration of all hosts, and baton reload")
+			r.add(SeverityWarning, "its jobs are configured otherwise than those of the leader, "+p.Leader,
+				"which jobs run, and how, depends on who leads",
+				"have the same jobs in the configuration of all hosts, and baton reload")
 		case n.ID == c.Node.ID && n.ConfigHash != own:
-			r.add(SeverityWarning, "it runs with other jobs than this configuration has", "what was changed is not in force", "baton reload, or name the node's own file with --config")
+			r.add(SeverityWarning, "it runs with other jobs than this configuration has",
+				"what was changed is not in force", "baton reload, or name the node's own file with --config")
 		}
 	}
 	return r.findings
@@ -124,7 +134,8 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 
 // StageRemedy says what can be done about a stage that no job flushes.
 func StageRemedy(key string) string {
-	return fmt.Sprintf("to have them flushed, give a job the key %q again until it has run; to lose them, baton stage drop %s", key, shellWord(key))
+	return fmt.Sprintf("to have them flushed, give a job the key %q again until it has run; to lose them, "+
+		"baton stage drop %s", key, shellWord(key))
 }
 
 // shellWord quotes a text for a shell, if it needs to be.

@@ -33,8 +33,10 @@ func UnitOf(configFile string) string {
 // read from the unit's text: LoadCredential=, and WatchdogSec= while the unit is down.
 func unitProperties() string {
 	return strings.Join([]string{
-		"LoadState", "FragmentPath", "DropInPaths", "Type", "NotifyAccess", "KillMode", "SendSIGKILL", "Restart", "ExecReload", "ExecStopPost", "TimeoutStopUSec",
-		"User", "RuntimeDirectory", "StateDirectory", "ProtectSystem", "ProtectHome", "PrivateTmp", "ReadWritePaths", "LimitNOFILE", "MemoryMax", "NeedDaemonReload",
+		"LoadState", "FragmentPath", "DropInPaths", "Type", "NotifyAccess", "KillMode", "SendSIGKILL", "Restart",
+		"ExecReload", "ExecStopPost", "TimeoutStopUSec",
+		"User", "RuntimeDirectory", "StateDirectory", "ProtectSystem", "ProtectHome", "PrivateTmp", "ReadWritePaths",
+		"LimitNOFILE", "MemoryMax", "NeedDaemonReload",
 	}, ",")
 }
 
@@ -50,12 +52,17 @@ func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
 	r := &report{subject: unitSubject(name)}
 	shown, err := systemctl(ctx, "show", "--property="+unitProperties(), "--", name)
 	if err != nil {
-		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be checked: %v", err), "what the unit lacks shows when a daemon crashes", "without systemd, see to it that a daemon that has ended is started again, and that baton release --crashed runs after it")
+		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be checked: %v", err),
+			"what the unit lacks shows when a daemon crashes",
+			"without systemd, see to it that a daemon that has ended is started again, "+
+				"and that baton release --crashed runs after it")
 		return r.findings
 	}
 	u := unit{name: strings.TrimSuffix(name, ".service"), shown: assignments(shown)}
 	if u.shown["LoadState"] != "loaded" {
-		r.add(SeverityInfo, "systemd has no such unit on this host ("+u.shown["LoadState"]+")", "nothing starts baton again after a crash", "install the package, or deploy/systemd/baton.service, baton@.service; a unit of another name: --unit NAME")
+		r.add(SeverityInfo, "systemd has no such unit on this host ("+u.shown["LoadState"]+")",
+			"nothing starts baton again after a crash",
+			"install the package, or deploy/systemd/baton.service, baton@.service; a unit of another name: --unit NAME")
 		return r.findings
 	}
 	text, err := systemctl(ctx, "cat", "--", name)
@@ -116,18 +123,22 @@ func (r *report) ending(u unit, c config.Config) {
 	remedy := "take it from the unit of the package, and check for drop-ins: systemctl cat " + u.name
 	if mode := u.shown["KillMode"]; mode != "mixed" {
 		r.add(SeverityError, "KillMode is "+mode+", not mixed", map[bool]string{
-			true:  "commands get SIGTERM at the same time as the daemon, which then cannot end them in order; one that ignores it holds up the release of the lock",
+			true: "commands get SIGTERM at the same time as the daemon, which then cannot end them in order; " +
+				"one that ignores it holds up the release of the lock",
 			false: "commands outlive the daemon, and may run beside those of the next leader",
 		}[mode == "control-group"], remedy)
 	}
 	if u.shown["SendSIGKILL"] == "no" {
-		r.add(SeverityError, "SendSIGKILL is no", "a command that ignores SIGTERM outlives the daemon, and may run beside those of the next leader", remedy)
+		r.add(SeverityError, "SendSIGKILL is no",
+			"a command that ignores SIGTERM outlives the daemon, and may run beside those of the next leader", remedy)
 	}
 	if !strings.Contains(u.shown["ExecStopPost"], "release --crashed") {
-		r.add(SeverityWarning, "ExecStopPost= does not run baton release --crashed", "after a crash no node leads for the rest of the lease, and what the daemon had started may still run", remedy)
+		r.add(SeverityWarning, "ExecStopPost= does not run baton release --crashed",
+			"after a crash no node leads for the rest of the lease, and what the daemon had started may still run", remedy)
 	}
 	if restart := u.shown["Restart"]; restart == "no" || restart == "on-success" {
-		r.add(SeverityWarning, "Restart is "+restart, "after a crash this host no longer stands by, unnoticed until the others are gone, too", remedy)
+		r.add(SeverityWarning, "Restart is "+restart,
+			"after a crash this host no longer stands by, unnoticed until the others are gone, too", remedy)
 	}
 	longest := time.Duration(0)
 	for _, j := range c.Jobs {
@@ -136,30 +147,41 @@ func (r *report) ending(u unit, c config.Config) {
 		}
 	}
 	if stop, ok := systemdTime(u.shown["TimeoutStopUSec"]); ok && stop <= c.Election.Drain+longest {
-		r.add(SeverityWarning, fmt.Sprintf("TimeoutStopSec is %v, and election.drain and the longest grace of a job are %v", stop, c.Election.Drain+longest),
-			"at a stop the daemon is killed while its jobs are still ending: their runs count as lost", fmt.Sprintf("TimeoutStopSec=%v, or shorter times in the configuration", (c.Election.Drain+longest+10*time.Second).Round(time.Second)))
+		r.add(SeverityWarning,
+			fmt.Sprintf("TimeoutStopSec is %v, and election.drain and the longest grace of a job are %v", stop, c.Election.Drain+longest),
+			"at a stop the daemon is killed while its jobs are still ending: their runs count as lost",
+			fmt.Sprintf("TimeoutStopSec=%v, or shorter times in the configuration",
+				(c.Election.Drain+longest+10*time.Second).Round(time.Second)))
 	}
 }
 
 // watched checks whether systemd and the daemon talk to each other.
 func (r *report) watched(u unit) {
 	if kind := u.shown["Type"]; kind != "notify" {
-		r.add(SeverityWarning, "Type is "+kind+", not notify", "a start counts as done before the daemon is ready, and an upgrade goes on to the next host too soon", "Type=notify and NotifyAccess=main")
+		r.add(SeverityWarning, "Type is "+kind+", not notify",
+			"a start counts as done before the daemon is ready, and an upgrade goes on to the next host too soon",
+			"Type=notify and NotifyAccess=main")
 	}
 	if watchdog := u.last("WatchdogSec"); u.text != nil && (watchdog == "" || watchdog == "0" || watchdog == "infinity") {
-		r.add(SeverityWarning, "WatchdogSec= is not set", "a daemon that hangs is not started again; another node leads, but this one no longer stands by", "WatchdogSec=60s")
+		r.add(SeverityWarning, "WatchdogSec= is not set",
+			"a daemon that hangs is not started again; another node leads, but this one no longer stands by", "WatchdogSec=60s")
 	}
 	if u.shown["ExecReload"] == "" {
 		r.add(SeverityInfo, "ExecReload= is not set", "systemctl reload fails", "ExecReload=/usr/bin/baton reload")
 	}
 	if u.shown["RuntimeDirectory"] == "" {
-		r.add(SeverityWarning, "RuntimeDirectory= is not set", "there is no lease file: after a crash no node leads for the rest of the lease. And no admin socket", "RuntimeDirectory="+directoryOf(u.name))
+		r.add(SeverityWarning, "RuntimeDirectory= is not set",
+			"there is no lease file: after a crash no node leads for the rest of the lease. And no admin socket",
+			"RuntimeDirectory="+directoryOf(u.name))
 	}
 	if u.shown["StateDirectory"] == "" {
-		r.add(SeverityInfo, "StateDirectory= is not set", "a Redis that has lost everything is taken for a new one on this host, unless a database knows better", "StateDirectory="+directoryOf(u.name))
+		r.add(SeverityInfo, "StateDirectory= is not set",
+			"a Redis that has lost everything is taken for a new one on this host, unless a database knows better",
+			"StateDirectory="+directoryOf(u.name))
 	}
 	if u.shown["NeedDaemonReload"] == "yes" {
-		r.add(SeverityWarning, "its files have changed since systemd read them", "what was changed is not in force", "systemctl daemon-reload, and restart it")
+		r.add(SeverityWarning, "its files have changed since systemd read them", "what was changed is not in force",
+			"systemctl daemon-reload, and restart it")
 	}
 }
 
@@ -187,18 +209,24 @@ func (u unit) stateDirectory() string {
 func (r *report) rights(u unit, c config.Config) {
 	const little, few = 64 << 20, fewFiles
 	if user := u.shown["User"]; user == "" || user == "root" {
-		r.add(SeverityWarning, "it runs as root", "an attacker who takes over a job, or the daemon, has the host", "User=baton, and for root's jobs a daemon of their own")
+		r.add(SeverityWarning, "it runs as root", "an attacker who takes over a job, or the daemon, has the host",
+			"User=baton, and for root's jobs a daemon of their own")
 	}
 	if n, err := strconv.ParseInt(u.shown["LimitNOFILE"], 10, 64); err == nil && n < few {
-		r.add(SeverityWarning, fmt.Sprintf("LimitNOFILE is %d", n), "with many jobs, lanes and readers of the page connections are refused, and runs fail", "take it out: systemd's own limit does")
+		r.add(SeverityWarning, fmt.Sprintf("LimitNOFILE is %d", n),
+			"with many jobs, lanes and readers of the page connections are refused, and runs fail",
+			"take it out: systemd's own limit does")
 	}
 	if n, err := strconv.ParseInt(u.shown["MemoryMax"], 10, 64); err == nil && n < little {
-		r.add(SeverityWarning, fmt.Sprintf("MemoryMax is %d MiB", n>>20), "the kernel kills the daemon in the middle of a large batch, and its jobs with it: nothing is lost, but the next one does not get further", "MemoryMax=256M or more, and what the commands need on top")
+		r.add(SeverityWarning, fmt.Sprintf("MemoryMax is %d MiB", n>>20),
+			"the kernel kills the daemon in the middle of a large batch, and its jobs with it: nothing is lost, "+
+				"but the next one does not get further", "MemoryMax=256M or more, and what the commands need on top")
 	}
 	for _, credential := range u.text["LoadCredential"] {
 		_, path, _ := strings.Cut(credential, ":")
 		if filepath.IsAbs(path) && missing(path) {
-			r.add(SeverityError, "LoadCredential= names a file that is not there: "+path, "the daemon does not start", "write it, for root alone (mode 600), or take the line out")
+			r.add(SeverityError, "LoadCredential= names a file that is not there: "+path, "the daemon does not start",
+				"write it, for root alone (mode 600), or take the line out")
 		}
 	}
 	if len(u.text["LoadCredential"])+len(u.text["LoadCredentialEncrypted"]) > 0 || u.text == nil {
@@ -206,7 +234,8 @@ func (r *report) rights(u unit, c config.Config) {
 	}
 	for _, path := range secret.Files(c) {
 		if strings.HasPrefix(path, "/run/credentials/") {
-			r.add(SeverityError, "it hands over no credentials, and the configuration reads "+path, "the daemon does not start, or its jobs fail", "LoadCredential= in a drop-in: systemctl edit "+u.name)
+			r.add(SeverityError, "it hands over no credentials, and the configuration reads "+path,
+				"the daemon does not start, or its jobs fail", "LoadCredential= in a drop-in: systemctl edit "+u.name)
 		}
 	}
 }
@@ -223,33 +252,40 @@ func (r *report) sandbox(u unit, c config.Config) {
 	for _, path := range sqliteFiles(c) {
 		within := func(dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
 		if why := u.closed(within); why != "" && !slices.ContainsFunc(open, within) {
-			r.add(SeverityError, fmt.Sprintf("the file of a database, %s, cannot be written in its sandbox (%s)", path, why), "every batch fails; nothing is lost, the changes wait in Redis until its memory is full", "ReadWritePaths="+filepath.Dir(path)+" in a drop-in: systemctl edit "+u.name+"; or keep it in "+u.stateDirectory())
+			r.add(SeverityError, fmt.Sprintf("the file of a database, %s, cannot be written in its sandbox (%s)", path, why),
+				"every batch fails; nothing is lost, the changes wait in Redis until its memory is full",
+				"ReadWritePaths="+filepath.Dir(path)+" in a drop-in: systemctl edit "+u.name+"; or keep it in "+u.stateDirectory())
 		}
 	}
 	commands := slices.ContainsFunc(c.Jobs, config.Job.IsCommand)
-	if commands && u.shown["ProtectSystem"] == "strict" && !strings.Contains(u.shown["DropInPaths"], "command-jobs.conf") && len(strings.Fields(u.shown["ReadWritePaths"])) == 0 {
-		r.add(SeverityInfo, "its jobs run commands in the tight sandbox: they can write to "+u.stateDirectory()+" and /tmp only", "a command that writes elsewhere, or translates programs as it runs (Java, Node), fails", "try it out: baton job run NAME; then ReadWritePaths=, or the drop-in command-jobs.conf")
+	loosened := strings.Contains(u.shown["DropInPaths"], "command-jobs.conf") || len(strings.Fields(u.shown["ReadWritePaths"])) > 0
+	if commands && u.shown["ProtectSystem"] == "strict" && !loosened {
+		r.add(SeverityInfo, "its jobs run commands in the tight sandbox: they can write to "+u.stateDirectory()+" and /tmp only",
+			"a command that writes elsewhere, or translates programs as it runs (Java, Node), fails",
+			"try it out: baton job run NAME; then ReadWritePaths=, or the drop-in command-jobs.conf")
 	}
 }
 
 // closed says what keeps a path from being written; "" for nothing.
 func (u unit) closed(within func(dir string) bool) string {
+	system := u.shown["ProtectSystem"]
 	switch {
 	case u.shown["ProtectHome"] != "no" && u.shown["ProtectHome"] != "" && (within("/home") || within("/root") || within("/run/user")):
 		return "ProtectHome=" + u.shown["ProtectHome"]
 	case u.shown["PrivateTmp"] == "yes" && (within("/tmp") || within("/var/tmp")):
 		return "PrivateTmp=yes: it is another one, which goes with the daemon"
-	case u.shown["ProtectSystem"] == "strict" && !within("/tmp") && !within("/var/tmp"):
+	case system == "strict" && !within("/tmp") && !within("/var/tmp"):
 		return "ProtectSystem=strict"
-	case (u.shown["ProtectSystem"] == "full" || u.shown["ProtectSystem"] == "yes") && (within("/usr") || within("/boot") || u.shown["ProtectSystem"] == "full" && within("/etc")):
-		return "ProtectSystem=" + u.shown["ProtectSystem"]
+	case (system == "full" || system == "yes") && (within("/usr") || within("/boot") || system == "full" && within("/etc")):
+		return "ProtectSystem=" + system
 	}
 	return ""
 }
 
 // systemdTime reads "1min 30s"; false for what is none, and for infinity.
 func systemdTime(text string) (time.Duration, bool) {
-	units := map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
+	units := map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
+		"min": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 	total := time.Duration(0)
 	for word := range strings.FieldsSeq(text) {
 		at := strings.IndexFunc(word, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })

@@ -14,7 +14,9 @@ const clockBoottime = 7
 func Boottime() Instant {
 	var ts syscall.Timespec
 	// clock_gettime fails for an unknown clock only, and this one exists since Linux 2.6.39.
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 { //nolint:gosec // the call's own interface
+	//nolint:gosec // the call's own interface
+	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)
+	if errno != 0 {
 		panic("heartbeat: this kernel has no CLOCK_BOOTTIME: " + errno.Error())
 	}
 	return Instant(time.Duration(ts.Nano()))

@@ -68,7 +68,9 @@ func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 	for _, w := range wanted {
 		for _, around := range outer {
 			if w.outer == nil && w.keys[0] < around.Key {
-				return fmt.Errorf("%w: the command around this one holds %q, and %q, which sorts before it, would be waited for for ever: two such commands could wait for each other; take both at once in the outer command, or give --wait or --no-wait",
+				return fmt.Errorf("%w: the command around this one holds %q, and %q, which sorts before it, "+
+					"would be waited for for ever: two such commands could wait for each other; "+
+					"take both at once in the outer command, or give --wait or --no-wait",
 					ErrUsage, around.Key, w.name)
 			}
 		}

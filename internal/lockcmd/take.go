@@ -161,7 +161,8 @@ func (t *taking) observe(ev elector.Event) {
 		case ev.Released:
 			h.o.Note(fmt.Sprintf("lock %q: given back", t.name))
 		default:
-			h.o.Warn(fmt.Sprintf("lock %q could not be given back, and runs out by itself within %v: %v", t.name, h.config.Election.TTL, ev.Err))
+			h.o.Warn(fmt.Sprintf("lock %q could not be given back, and runs out by itself within %v: %v",
+				t.name, h.config.Election.TTL, ev.Err))
 		}
 	}
 }
@@ -243,10 +244,12 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 		}
 		owner, err := h.ownerOf(ctx, w.outer.Key)
 		if err != nil {
-			return fmt.Errorf("lock %q, which the command around this one holds, cannot be checked, and was %w: %w: %w", w.outer.Key, ErrNotHad, ErrRedisAway, err)
+			return fmt.Errorf("lock %q, which the command around this one holds, cannot be checked, and was %w: %w: %w",
+				w.outer.Key, ErrNotHad, ErrRedisAway, err)
 		}
 		if owner != w.outer.Owner {
-			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), and in redis %s it does not any more (found owner %q)",
+			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), "+
+				"and in redis %s it does not any more (found owner %q)",
 				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.Host(), owner)
 		}
 		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.Key))

@@ -89,7 +89,8 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 		Begun: func() { job.Begun(ctx) },
 	})
 	if result.Rest > 0 {
-		_, _ = fmt.Fprintf(printed, "baton: %s that the command had left behind %s ended\n", count(result.Rest, "process", "processes"), was(result.Rest))
+		_, _ = fmt.Fprintf(printed, "baton: %s that the command had left behind %s ended\n",
+			count(result.Rest, "process", "processes"), was(result.Rest))
 	}
 	printed.close(min(shipLast, limit()))
 	res := job.Result{Output: printed.tail()}
@@ -158,7 +159,8 @@ func (c *Program) ship(r job.Run) func(ctx context.Context, offset int64, text [
 }
 
 // errLeaseRanOut is why a command is ended without an order.
-var errLeaseRanOut = errors.New("it was ended before the lease could run out, which had not been renewed in time: redis does not answer, or this host was too busy")
+var errLeaseRanOut = errors.New("it was ended before the lease could run out, which had not been renewed in time: " +
+	"redis does not answer, or this host was too busy")
 
 // judge turns the end of the command into the run's.
 func (c *Program) judge(r command.Result) error {

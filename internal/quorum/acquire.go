@@ -220,7 +220,8 @@ func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
 		granted[r.lane] = true
 	}
 	replies := ask(ctx, l, b.doubtful, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
-		return struct{}{}, lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: "no majority of the masters granted it"})
+		return struct{}{}, lock.Release(ctx, owner,
+			elector.Handover{Event: string(elector.EventWithdrawn), Reason: "no majority of the masters granted it"})
 	})
 	left := len(granted)
 	if left == 0 {

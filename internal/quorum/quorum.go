@@ -197,7 +197,9 @@ type failure struct {
 
 // every asks all lanes and waits for their answers, at most for the timeout of a
 // request. It returns the answers, the errors and how many have not answered.
-func every[T any](ctx context.Context, l *Lock, lanes []*lane, request func(context.Context, elector.Lock) (T, error)) (good []reply[T], failed []failure, silent int) {
+func every[T any](ctx context.Context, l *Lock, lanes []*lane,
+	request func(context.Context, elector.Lock) (T, error),
+) (good []reply[T], failed []failure, silent int) {
 	replies := ask(ctx, l, lanes, request)
 	silent = collect(ctx, len(lanes), l.opts.Timeout, replies, func(r reply[T]) bool {
 		if r.err != nil {

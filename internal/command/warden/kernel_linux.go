@@ -21,7 +21,9 @@ const (
 // Now reads CLOCK_BOOTTIME.
 func Now() Instant {
 	var ts syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 { //nolint:gosec // the call's own interface
+	//nolint:gosec // the call's own interface
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)
+	if errno != 0 {
 		panic("warden: this kernel has no CLOCK_BOOTTIME: " + errno.Error())
 	}
 	return Instant(ts.Nano())
@@ -32,7 +34,8 @@ func Now() Instant {
 func rename(name string) {
 	text := [16]byte{} // the kernel reads no more
 	copy(text[:len(text)-1], name)
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, setName, uintptr(unsafe.Pointer(&text)), 0, 0, 0, 0) //nolint:gosec // the call's own interface
+	//nolint:gosec // the call's own interface
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, setName, uintptr(unsafe.Pointer(&text)), 0, 0, 0, 0)
 }
 
 // becomeReaper has the orphans of all that we start given to us.

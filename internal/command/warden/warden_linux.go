@@ -101,7 +101,8 @@ func await(orders <-chan Order, signals <-chan os.Signal) (Order, bool) {
 // nohup(1) ignores them on purpose. Caught, they do not end the one who passes them on.
 func passedOn() (passed []os.Signal) {
 	for _, s := range []syscall.Signal{
-		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH,
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGALRM, syscall.SIGWINCH,
 	} {
 		if !signal.Ignored(s) {
 			passed = append(passed, s)

@@ -60,7 +60,8 @@ func (complete Completion) AsArguments(cmd *cobra.Command, most int) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		words, directive := complete.function()(cmd, args, begun)
-		return slices.DeleteFunc(words, func(w string) bool { word, _, _ := strings.Cut(w, "\t"); return slices.Contains(args, word) }), directive
+		return slices.DeleteFunc(words,
+			func(w string) bool { word, _, _ := strings.Cut(w, "\t"); return slices.Contains(args, word) }), directive
 	}
 }
 

@@ -36,7 +36,8 @@ func AddRemoteFlags(cmd *cobra.Command, e Env) {
 // AddServerFlags gives cmd what names a node to ask.
 func AddServerFlags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
-	flags.String("server", "", "ask the node at this `URL`, and neither Redis nor a database: https://host:port, or unix:///path of its admin socket [$"+ServerEnv+"]")
+	flags.String("server", "", "ask the node at this `URL`, and neither Redis nor a database: https://host:port, "+
+		"or unix:///path of its admin socket [$"+ServerEnv+"]")
 	flags.String("token-file", "", "`file` with the token for --server [$"+TokenFileEnv+"]")
 	flags.String("ca-file", "", "`file` with certificates to trust for --server, beside the system's [$"+CaFileEnv+"]")
 	_ = cmd.MarkPersistentFlagFilename("token-file")
@@ -123,7 +124,8 @@ func OpenOrAsk[T any](cmd *cobra.Command, e Env, load loader, open func(config.C
 		return asked, nil
 	}
 	var none T
-	return none, fmt.Errorf("%w\nor ask a node: --server https://host:port, or as a member of its group --server unix://%s (%w)", err, socket, unusable)
+	return none, fmt.Errorf("%w\nor ask a node: --server https://host:port, "+
+		"or as a member of its group --server unix://%s (%w)", err, socket, unusable)
 }
 
 // cause is the file that may not be read.

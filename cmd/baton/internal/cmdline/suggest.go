@@ -26,7 +26,8 @@ func Parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 			names = append(names, sub.Name())
 		}
 		last := len(names) - 1
-		return UsageError(fmt.Errorf("%s needs %s or %s\nsee %[1]s --help", cmd.CommandPath(), strings.Join(names[:last], ", "), names[last]))
+		return UsageError(fmt.Errorf("%s needs %s or %s\nsee %[1]s --help", cmd.CommandPath(),
+			strings.Join(names[:last], ", "), names[last]))
 	}
 	cmd.AddCommand(subs...)
 	return cmd

@@ -67,7 +67,8 @@ func (f *deadFlags) which(cmd *cobra.Command, d operate.Operator, ids []string) 
 	case len(ids) == 0 && f.Job == "":
 		return nil, cmdline.UsageError(fmt.Errorf("which dead letters? Give their ids, or --job\nsee %s --help", cmd.CommandPath()))
 	case len(ids) == 0 && !f.all && f.Within == 0 && f.Before == 0 && f.Text == "":
-		return nil, cmdline.UsageError(fmt.Errorf("add --all to mean all dead letters of job %q, or --since, --older-than or --text", f.Job))
+		return nil, cmdline.UsageError(
+			fmt.Errorf("add --all to mean all dead letters of job %q, or --since, --older-than or --text", f.Job))
 	case len(ids) == 0:
 		return d.LetterKeys(cmd.Context(), f.LetterFilter, math.MaxInt)
 	}

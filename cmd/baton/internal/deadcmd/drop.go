@@ -38,7 +38,8 @@ func newDeadDropCommand(e cmdline.Env) *cobra.Command {
 					return err
 				}
 				if len(keys) > 0 && !yes {
-					if err := cmdline.Confirm(cmd.Context(), e, fmt.Sprintf("Drop %s for good?", text.Count(len(keys), "dead letter"))); err != nil {
+					question := fmt.Sprintf("Drop %s for good?", text.Count(len(keys), "dead letter"))
+					if err := cmdline.Confirm(cmd.Context(), e, question); err != nil {
 						return err
 					}
 				}

@@ -29,8 +29,9 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 		Long: "List dead letters, the newest first: of all databases, also of jobs that are\n" +
 			"not configured any more. --count counts them by job and reason instead. Long\n" +
 			"texts are cut, but not with -o json; baton dead show has the whole letter.",
-		Example: "  baton dead list --job users --since 1h\n  baton dead list --count\n  baton dead list --text '\"city\":\"99\"' -n 1000 -o json",
-		Args:    cobra.NoArgs,
+		Example: "  baton dead list --job users --since 1h\n  baton dead list --count\n" +
+			"  baton dead list --text '\"city\":\"99\"' -n 1000 -o json",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -86,7 +87,8 @@ func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool)
 	}
 	p("ID\tAT\t%sJOB\tREASON\tRECORD\n", in("DATABASE"))
 	for _, l := range letters {
-		p("%s\t%s\t%s%s\t%s\t%s\n", cmdline.ShortID(l.ID), show.Here(l.At), in(l.Database), l.Job, show.Plain(l.Error, reasonShown), show.Plain(l.Record, recordShown))
+		p("%s\t%s\t%s%s\t%s\t%s\n", cmdline.ShortID(l.ID), show.Here(l.At), in(l.Database), l.Job,
+			show.Plain(l.Error, reasonShown), show.Plain(l.Record, recordShown))
 	}
 	if err := w.Flush(); err != nil || len(letters) < most {
 		return err
@@ -102,7 +104,8 @@ func printReasons(out io.Writer, reasons []operate.LetterReason) error {
 	p := func(format string, args ...any) { _ = show.Say(w, format, args...) }
 	p("LETTERS\tJOB\tOLDEST\tNEWEST\tEXAMPLE\tREASON\n")
 	for _, r := range reasons {
-		p("%d\t%s\t%s\t%s\t%s\t%s\n", r.Letters, r.Job, show.Here(r.Oldest), show.Here(r.Newest), cmdline.ShortID(r.Example), show.Plain(r.Reason, 2*reasonShown))
+		p("%d\t%s\t%s\t%s\t%s\t%s\n", r.Letters, r.Job, show.Here(r.Oldest), show.Here(r.Newest),
+			cmdline.ShortID(r.Example), show.Plain(r.Reason, 2*reasonShown))
 	}
 	return w.Flush()
 }

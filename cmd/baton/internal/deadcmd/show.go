@@ -33,7 +33,8 @@ func newDeadShowCommand(e cmdline.Env) *cobra.Command {
 					return err
 				}
 				configured := slices.ContainsFunc(d.Configured(cmd.Context()), func(j diagnose.Job) bool { return j.Name == l.Job })
-				return out.Print(e.Stdout, readable([]operate.Letter{l})[0], func(w io.Writer) error { return printLetter(w, l, configured) })
+				return out.Print(e.Stdout, readable([]operate.Letter{l})[0],
+					func(w io.Writer) error { return printLetter(w, l, configured) })
 			})
 		},
 	}

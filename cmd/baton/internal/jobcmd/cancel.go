@@ -28,14 +28,16 @@ func newJobCancelCommand(e cmdline.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
 				job := args[0]
-				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindCancel, By: cmdline.UserName(), Reason: reason, Job: job, RunID: run})
+				done, err := r.Do(cmd.Context(),
+					operate.Order{Kind: operate.KindCancel, By: cmdline.UserName(), Reason: reason, Job: job, RunID: run})
 				switch {
 				case errors.Is(err, operate.ErrNoLeader):
 					return nobodyRuns(cmd.Context(), r, job)
 				case err != nil:
 					return cmdline.JobError(err)
 				case done.Code == operate.CodeNothing && run != "":
-					return fmt.Errorf("run %s of job %q is not open: nothing was cancelled; baton job show %s lists open runs", run, job, job)
+					return fmt.Errorf("run %s of job %q is not open: nothing was cancelled; "+
+						"baton job show %s lists open runs", run, job, job)
 				case done.Code == operate.CodeNothing:
 					return fmt.Errorf("job %q has no open run and no retry: nothing was cancelled", job)
 				}

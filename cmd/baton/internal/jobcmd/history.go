@@ -75,7 +75,8 @@ func printHistory(out io.Writer, name string, entries []operate.Entry, zone *tim
 		if command {
 			did = exitCode(r)
 		}
-		_ = show.Say(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
+		_ = show.Say(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n",
+			r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
 			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, remark(r, zone))
 	}
 	return w.Flush()
@@ -89,7 +90,8 @@ func missedSlots(m operate.Missed, zone *time.Location) string {
 		clock = time.TimeOnly
 	}
 	if m.Count == 0 {
-		return fmt.Sprintf("nothing was known of the job: it is new, or redis had lost its data; its slots count from %s on", last.Format(clock))
+		return fmt.Sprintf("nothing was known of the job: it is new, or redis had lost its data; "+
+			"its slots count from %s on", last.Format(clock))
 	}
 	text := "1 slot: " + m.Reason + ", " + first.Format(clock)
 	if m.Count > 1 {

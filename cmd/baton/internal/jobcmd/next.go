@@ -54,14 +54,17 @@ func newJobNextCommand(e cmdline.Env) *cobra.Command {
 	cmdline.AddRemoteFlags(cmd, e)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
 	cmdline.AddNumberFlag(cmd, &n, 10, "how many slots")
-	cmd.Flags().StringVar(&from, "from", "", "those after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")
+	cmd.Flags().StringVar(&from, "from", "",
+		"those after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 // parseFrom reads a time as people write it, in a zone if it has none of its own.
 func parseFrom(text string, zone *time.Location) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+	for _, layout := range []string{
+		time.RFC3339, time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05",
+	} {
 		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
 			return at, nil
 		}

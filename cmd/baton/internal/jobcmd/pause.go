@@ -53,7 +53,8 @@ func newJobPauseCommand(e cmdline.Env) *cobra.Command {
 			"when a stream has a gap: the reason says which.\n\n" +
 			"--until takes 2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04, the last two\n" +
 			"in the time zone of the job.",
-		Example: "  baton job pause users --reason 'new column'\n  baton job pause report --for 2h\n  baton job pause --all --until 06:30 --reason 'restore of main'",
+		Example: "  baton job pause users --reason 'new column'\n  baton job pause report --for 2h\n" +
+			"  baton job pause --all --until 06:30 --reason 'restore of main'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := jobs.name(cmd, e, args)
 			if err == nil {

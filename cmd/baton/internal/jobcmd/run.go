@@ -33,7 +33,8 @@ func newJobRunCommand(e cmdline.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
 				job := args[0]
-				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindRun, By: cmdline.UserName(), Reason: reason, Job: job, Force: force})
+				done, err := r.Do(cmd.Context(),
+					operate.Order{Kind: operate.KindRun, By: cmdline.UserName(), Reason: reason, Job: job, Force: force})
 				switch {
 				case errors.Is(err, operate.ErrNoLeader):
 					return nobodyRuns(cmd.Context(), r, job)

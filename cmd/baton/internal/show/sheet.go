@@ -62,7 +62,8 @@ func (c *colourFlag) Type() string { return "when" }
 func AddColourFlag(root *cobra.Command) {
 	when := colourFlag(colourAuto)
 	root.PersistentFlags().Var(&when, "color", "colours: auto, always or never; auto is on a terminal, unless $NO_COLOR is set")
-	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("color",
+		cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // takesColour: see no-color.org. What was said on the command line goes first.
