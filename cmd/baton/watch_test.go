@@ -84,7 +84,7 @@ func TestWatchOverAPipeIsALog(t *testing.T) {
 		code <- run(ctx, cmdline.Env{Args: []string{"status", "-w", "--interval", "100ms"}, Stdin: strings.NewReader(""), Stdout: out, Stderr: out,
 			Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
 	}()
-	for deadline := time.Now().Add(time.Minute); strings.Count(out.String(), "no node leads: ") < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); strings.Count(out.String(), `Lock "baton": no node leads: `) < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	cancel()
 	if got := <-code; got != cmdline.ExitOK {
