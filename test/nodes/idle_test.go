@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,10 +41,13 @@ func TestIdleStandby(t *testing.T) {
 
 	time.Sleep(3 * time.Second) // what happens once, at the start, is over
 	together := commandRate(t, conn, window)
-	var resident int64
+	// The middle one: how much of the program's file the kernel has mapped differs by megabytes on a busy machine.
+	var each []int64
 	for _, n := range standbys {
-		resident = max(resident, n.Resident())
+		each = append(each, n.Resident())
 	}
+	slices.Sort(each)
+	resident := each[len(each)/2]
 	for _, n := range standbys {
 		n.Kill()
 	}
