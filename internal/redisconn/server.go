@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,16 @@ func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
 	}
 	_, err := redis.DoContext(c, ctx, "PING")
 	return err
+}
+
+// Socket opens a connection of its own, logs in, and hands over what is below: for a protocol that is
+// not commands and replies.
+func (s *Server) Socket(ctx context.Context) (net.Conn, error) {
+	w, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.raw, w.raw.SetDeadline(time.Time{})
 }
 
 // Connect opens a connection of its own.

@@ -1,0 +1,82 @@
+package follow
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// info is what INFO says of a server and its history.
+type info struct {
+	role     string
+	stopping bool   // it shuts down, and waits for its replicas
+	replID   string // of its history
+	offset   int64  // how long that is
+	oldID    string // of the history of its master, before it was promoted
+	shared   int64  // how much of that is its own, too
+
+	backlog            bool
+	backlogSize        int64
+	oldest, oldestSize int64 // the first byte of the backlog, counted from 1, and how many there are
+}
+
+// add reads a reply of INFO.
+func (i *info) add(text string) error {
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		var number *int64
+		switch name {
+		case "role":
+			i.role = value
+		case "shutdown_in_milliseconds":
+			i.stopping = true
+		case "master_replid":
+			i.replID = value
+		case "master_replid2":
+			i.oldID = value
+		case "repl_backlog_active":
+			i.backlog = value == "1"
+		case "master_repl_offset":
+			number = &i.offset
+		case "second_repl_offset":
+			number = &i.shared
+		case "repl_backlog_size":
+			number = &i.backlogSize
+		case "repl_backlog_first_byte_offset":
+			number = &i.oldest
+		case "repl_backlog_histlen":
+			number = &i.oldestSize
+		}
+		if number == nil {
+			continue
+		}
+		var err error
+		if *number, err = strconv.ParseInt(value, 10, 64); err != nil {
+			return fmt.Errorf("%w: INFO says %s", ErrGarbled, line)
+		}
+		if name == "second_repl_offset" {
+			i.shared-- // it is the first one that is not
+		}
+	}
+	return nil
+}
+
+// lacks says why the server cannot continue from a position; "" if it can. The server says it, too,
+// but would begin to send all its data.
+func (i *info) lacks(p Position) string {
+	switch {
+	case p.ReplID != i.replID && (p.ReplID != i.oldID || i.shared < 0):
+		return fmt.Sprintf("the master has another history (%s) than the position (%s): it was restarted without it, or replaced",
+			i.replID, p.ReplID)
+	case p.ReplID != i.replID && p.Offset > i.shared:
+		return fmt.Sprintf("the position (%d) is beyond what the promoted master had of its master's history (%d)", p.Offset, i.shared)
+	case !i.backlog:
+		return "the master keeps no backlog any more (repl-backlog-ttl)"
+	case p.Offset+1 < i.oldest:
+		return fmt.Sprintf("the backlog begins %d bytes behind the position: it is too small for this outage; raise repl-backlog-size "+
+			"(now %d)", i.oldest-p.Offset-1, i.backlogSize)
+	case p.Offset > i.offset:
+		return fmt.Sprintf("the position (%d) is beyond the end of the master's history (%d)", p.Offset, i.offset)
+	}
+	return ""
+}

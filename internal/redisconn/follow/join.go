@@ -1,0 +1,264 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn"
+)
+
+// Master is the server that is followed. It is asked at every Join: after a failover it is another one.
+type Master struct {
+	// Socket opens a connection that is logged in.
+	Socket func(ctx context.Context) (net.Conn, error)
+	// Wait bounds the wait for each reply.
+	Wait time.Duration
+}
+
+// How is how a stream was joined.
+type How int
+
+// The ways in which a stream is joined.
+const (
+	Began     How = iota + 1 // at its end: what came before was not seen
+	Continued                // where it was left
+	Promoted                 // the same, but the master is a promoted replica: see Joined.Shared
+	Resynced                 // behind an RDB that was skipped: what came before was not seen
+)
+
+func (h How) String() string {
+	return [...]string{"?", "began", "continued", "promoted", "resynced"}[h]
+}
+
+// Joined is what a Join came to.
+type Joined struct {
+	How How
+	// At is where the stream begins. Its history may have another name than was asked for.
+	At Position
+	// Shared, of a promoted master, is the offset up to which it has the old master's history. Whatever
+	// was read of the old one beyond may have been lost with it.
+	Shared int64
+	// Why a position was not continued from, in words.
+	Why string
+	// Backlog is how many bytes the server keeps for who comes back.
+	Backlog int64
+}
+
+const joinTries = 3
+
+// Join joins the stream of a master: at from, or at its end if from is nil or is not there any more.
+func Join(ctx context.Context, m Master, from *Position) (*Stream, Joined, error) {
+	why := ""
+	for range joinTries {
+		h, err := shake(ctx, m)
+		if err != nil {
+			return nil, Joined{}, err
+		}
+		s, joined, err := h.join(from)
+		h.release()
+		var again againError
+		switch {
+		case err == nil:
+			if joined.Why == "" {
+				joined.Why = why
+			}
+			return s, joined, nil
+		case errors.As(err, &again):
+			_ = h.conn.Close()
+			if again.lost {
+				why, from = again.why, nil
+			}
+			if again.active {
+				if err := awaitBacklog(ctx, m); err != nil {
+					return nil, Joined{}, err
+				}
+			}
+			continue
+		}
+		_ = h.conn.Close()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, Joined{}, err
+	}
+	return resync(ctx, m, why)
+}
+
+// againError: join once more, on a new connection.
+type againError struct {
+	why    string
+	lost   bool // the position cannot be continued from
+	active bool // the backlog was asked for, and takes a moment
+}
+
+func (e againError) Error() string { return e.why }
+
+// handshake is a connection on its way to become a stream.
+type handshake struct {
+	*reader
+	wait    time.Duration
+	info    info
+	release func() // ends the watch over ctx
+}
+
+// shake opens a connection, introduces itself and asks who the server is.
+func shake(ctx context.Context, m Master) (*handshake, error) {
+	conn, err := m.Socket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	h := &handshake{reader: newReader(conn), wait: m.Wait, release: func() { stop() }}
+	if err := h.introduce(); err != nil {
+		stop()
+		_ = conn.Close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *handshake) introduce() error {
+	// A Sentinel leaves out a replica whose port is none.
+	for _, command := range [][]string{{"REPLCONF", "listening-port", "65536"}, {"REPLCONF", "capa", "eof", "capa", "psync2"}} {
+		if _, err := h.do(command...); err != nil {
+			return err
+		}
+	}
+	// Should it come to an RDB, none of the data is needed. Servers before 7.0 do not know this.
+	if _, err := h.do("REPLCONF", "rdb-filter-only", ""); err != nil && !errors.As(err, new(redis.Error)) {
+		return err
+	}
+	for _, section := range []string{"server", "replication"} {
+		text, err := h.do("INFO", section)
+		if err != nil {
+			return err
+		}
+		if err := h.info.add(text); err != nil {
+			return err
+		}
+	}
+	switch {
+	case h.info.stopping:
+		return ErrStopping
+	case h.info.role != "master":
+		return fmt.Errorf("%w: it is a %s", ErrNotMaster, h.info.role)
+	}
+	return nil
+}
+
+// do sends a command of the handshake.
+func (h *handshake) do(words ...string) (string, error) {
+	if err := h.send(words...); err != nil {
+		return "", err
+	}
+	reply, err := h.reply(h.wait)
+	return reply, explained(words[0], err)
+}
+
+func explained(command string, err error) error {
+	var refusal redis.Error
+	switch {
+	case errors.As(err, &refusal):
+		return refused(command, refusal)
+	case err != nil:
+		return fmt.Errorf("%s was not answered: %w", command, err)
+	}
+	return nil
+}
+
+func (h *handshake) send(words ...string) error {
+	request := redisconn.AppendCommand(nil, len(words), words[0])
+	for _, word := range words[1:] {
+		request = redisconn.AppendWord(request, word)
+	}
+	if err := h.conn.SetWriteDeadline(time.Now().Add(h.wait)); err != nil {
+		return err
+	}
+	_, err := h.conn.Write(request)
+	return err
+}
+
+// join asks for the stream.
+func (h *handshake) join(from *Position) (*Stream, Joined, error) {
+	if from != nil {
+		if why := h.info.lacks(*from); why != "" {
+			return nil, Joined{}, againError{why: why, lost: true}
+		}
+	}
+	if !h.info.backlog {
+		return nil, Joined{}, h.activate()
+	}
+	at := Position{ReplID: h.info.replID, Offset: h.info.offset, DB: AnyDB}
+	joined := Joined{How: Began, Backlog: h.info.backlogSize}
+	if from != nil {
+		at, joined.How = *from, Continued
+	}
+	reply, err := h.do("PSYNC", at.ReplID, fmt.Sprint(at.Offset+1))
+	if err != nil {
+		return nil, Joined{}, err
+	}
+	answer := strings.Fields(reply)
+	if len(answer) == 0 || answer[0] != "CONTINUE" {
+		return nil, Joined{}, againError{why: "the master has no part of its history from there on any more: " + reply, lost: true}
+	}
+	if len(answer) > 1 && answer[1] != at.ReplID {
+		if from == nil || answer[1] != h.info.replID {
+			return nil, Joined{}, againError{why: "the master changed in this moment"}
+		}
+		at.ReplID, joined.How, joined.Shared = answer[1], Promoted, h.info.shared
+	}
+	joined.At = at
+	return newStream(h.reader, at), joined, nil
+}
+
+// activate asks for a backlog. The server makes one for its first replica, and keeps it for an hour
+// (repl-backlog-ttl) when that has gone. Nothing else is wanted of the reply.
+func (h *handshake) activate() error {
+	if err := h.send("PSYNC", "?", "-1"); err != nil {
+		return err
+	}
+	_ = h.conn.SetReadDeadline(time.Now().Add(activateFor))
+	if n, err := h.conn.Read(h.buf); n > 0 && h.buf[0] == '-' {
+		var refusal redis.Error
+		h.r, h.w = 0, n
+		if _, err := h.reply(h.wait); errors.As(err, &refusal) {
+			return refused("PSYNC", refusal)
+		}
+	} else if err != nil && !isTimeout(err) {
+		return fmt.Errorf("PSYNC was not answered: %w", err)
+	}
+	return againError{why: "the master had no backlog", active: true}
+}
+
+// activateFor is how long a refusal is waited for.
+const activateFor = 50 * time.Millisecond
+
+// awaitBacklog returns when the server has a backlog.
+func awaitBacklog(ctx context.Context, m Master) error {
+	for range 100 {
+		h, err := shake(ctx, m)
+		if err != nil {
+			return err
+		}
+		h.release()
+		_ = h.conn.Close()
+		if h.info.backlog {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return fmt.Errorf("%w: it makes no replication backlog; is repl-backlog-size 0?", ErrRefused)
+}

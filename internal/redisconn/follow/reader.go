@@ -1,0 +1,145 @@
+package follow
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// The sizes of what is read: a buffer begins with buffered bytes; an argument above longest is not
+// kept, and neither is a command that would need a buffer above most.
+const (
+	buffered = 256 << 10
+	longest  = 64 << 10
+	most     = 32 << 20
+)
+
+// reader is the receiving side of a connection. Its buffer grows with the command that is read.
+type reader struct {
+	conn net.Conn
+	buf  []byte
+	r, w int // buf[r:w] has been received and not been used
+	kept int // buf[kept:r] is still needed; = r outside a command
+}
+
+func newReader(conn net.Conn) *reader { return &reader{conn: conn, buf: make([]byte, buffered)} }
+
+// fill receives more, until a deadline. It may move what is kept.
+func (b *reader) fill(deadline time.Time) error {
+	if b.w == len(b.buf) {
+		b.makeRoom()
+	}
+	if err := b.conn.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	n, err := b.conn.Read(b.buf[b.w:])
+	b.w += n
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// makeRoom moves what is kept to the beginning, or grows the buffer.
+func (b *reader) makeRoom() {
+	to := b.buf
+	if b.mustGrow() {
+		to = make([]byte, 2*len(b.buf))
+	}
+	n := copy(to, b.buf[b.kept:b.w])
+	b.buf, b.r, b.w, b.kept = to, b.r-b.kept, n, 0
+}
+
+// mustGrow reports whether the buffer is full of what is kept.
+func (b *reader) mustGrow() bool { return b.w == len(b.buf) && b.w-b.kept > len(b.buf)/2 }
+
+// shrink gives up a buffer that one command has made large. Nothing may be kept.
+func (b *reader) shrink() {
+	if len(b.buf) <= 4*buffered || b.w-b.r > buffered/2 {
+		return
+	}
+	to := make([]byte, buffered)
+	b.w = copy(to, b.buf[b.r:b.w])
+	b.buf, b.r, b.kept = to, 0, 0
+}
+
+// line is the next line, without its end, valid until more is received. Of the handshake only.
+func (b *reader) line(wait time.Duration) ([]byte, error) {
+	for at := b.r; ; {
+		for ; at < b.w; at++ {
+			if b.buf[at] != '\n' {
+				continue
+			}
+			text := b.buf[b.r:at]
+			if n := len(text); n > 0 && text[n-1] == '\r' {
+				text = text[:n-1]
+			}
+			b.r, b.kept = at+1, at+1
+			return text, nil
+		}
+		moved := b.r
+		if err := b.fill(deadlineIn(wait)); err != nil {
+			return nil, err
+		}
+		at -= moved - b.r
+		if b.w-b.r > longest {
+			return nil, fmt.Errorf("%w: a line without an end", ErrGarbled)
+		}
+	}
+}
+
+// reply is the next reply: a text, a number or a bulk string. A refusal is a redis.Error. Empty lines
+// before it mean that the server is still busy.
+func (b *reader) reply(wait time.Duration) (string, error) {
+	var line []byte
+	for len(line) == 0 {
+		var err error
+		if line, err = b.line(wait); err != nil {
+			return "", err
+		}
+	}
+	text := string(line[1:])
+	switch line[0] {
+	case '+', ':':
+		return text, nil
+	case '-':
+		return "", redis.Error(text)
+	case '$':
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > most {
+			break
+		}
+		bulk := make([]byte, n+2)
+		err = b.read(bulk, wait)
+		return string(bulk[:n]), err
+	}
+	return "", fmt.Errorf("%w: reply %q: is it a Redis?", ErrGarbled, line)
+}
+
+// read receives exactly this many bytes.
+func (b *reader) read(into []byte, wait time.Duration) error {
+	for len(into) > 0 {
+		if b.r == b.w {
+			if err := b.fill(deadlineIn(wait)); err != nil {
+				return err
+			}
+		}
+		n := copy(into, b.buf[b.r:b.w])
+		b.r, b.kept, into = b.r+n, b.r+n, into[n:]
+	}
+	return nil
+}
+
+// isTimeout reports whether a deadline has passed.
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+func deadlineIn(wait time.Duration) time.Time { return time.Now().Add(wait) }

@@ -1,0 +1,102 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// resync joins where the server will not continue from its own end: it takes an RDB and skips it.
+func resync(ctx context.Context, m Master, why string) (*Stream, Joined, error) {
+	h, err := shake(ctx, m)
+	if err != nil {
+		return nil, Joined{}, err
+	}
+	defer h.release()
+	at, err := h.fullResync()
+	if err != nil {
+		_ = h.conn.Close()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, Joined{}, err
+	}
+	return newStream(h.reader, at), Joined{How: Resynced, At: at, Why: why, Backlog: h.info.backlogSize}, nil
+}
+
+// fullResync asks for all data, and is where the stream begins behind them.
+func (h *handshake) fullResync() (Position, error) {
+	reply, err := h.do("PSYNC", "?", "-1")
+	if err != nil {
+		return Position{}, err
+	}
+	answer := strings.Fields(reply)
+	if len(answer) != 3 || answer[0] != "FULLRESYNC" {
+		return Position{}, fmt.Errorf("%w: PSYNC was answered by %q; %s", ErrRefused, reply, remedyOfRefusal)
+	}
+	at := Position{ReplID: answer[1], DB: AnyDB}
+	if at.Offset, err = strconv.ParseInt(answer[2], 10, 64); err != nil {
+		return Position{}, fmt.Errorf("%w: PSYNC was answered by %q", ErrGarbled, reply)
+	}
+	return at, h.skipRDB()
+}
+
+// markSize is the length of the mark behind an RDB whose size was not known when it began.
+const markSize = 40
+
+// skipRDB skips "$size\r\n…" or "$EOF:mark\r\n…mark". Empty lines come before, as long as the server
+// prepares it.
+func (h *handshake) skipRDB() error {
+	var line []byte
+	for len(line) == 0 {
+		var err error
+		if line, err = h.line(h.wait); err != nil {
+			return fmt.Errorf("wait for the RDB: %w", err)
+		}
+	}
+	text := string(line)
+	mark, unknown := strings.CutPrefix(text, "$EOF:")
+	if unknown && len(mark) == markSize {
+		return h.skipUntil([]byte(mark))
+	}
+	size, err := strconv.ParseInt(strings.TrimPrefix(text, "$"), 10, 64)
+	if err != nil || text[0] != '$' {
+		return fmt.Errorf("%w: %q instead of an RDB", ErrGarbled, text)
+	}
+	for size > 0 {
+		if h.r == h.w {
+			if err := h.more(); err != nil {
+				return err
+			}
+		}
+		n := min(size, int64(h.w-h.r))
+		h.r, size = h.r+int(n), size-n
+		h.kept = h.r
+	}
+	return nil
+}
+
+// skipUntil skips up to a mark, and the mark.
+func (h *handshake) skipUntil(mark []byte) error {
+	for {
+		if i := bytes.Index(h.buf[h.r:h.w], mark); i >= 0 {
+			h.r += i + len(mark)
+			h.kept = h.r
+			return nil
+		}
+		h.r = max(h.r, h.w-len(mark)+1) // it may have begun
+		h.kept = h.r
+		if err := h.more(); err != nil {
+			return err
+		}
+	}
+}
+
+func (h *handshake) more() error {
+	if err := h.fill(deadlineIn(h.wait)); err != nil {
+		return fmt.Errorf("read the RDB: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,356 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// The rhythm of a stream.
+const (
+	ackEvery = time.Second
+	// leaveAfter is how long a server that has asked for an acknowledgement is given to send more.
+	leaveAfter = time.Second
+	// silence is how long a master may send nothing. It sends PING every 10 seconds, unless
+	// repl-ping-replica-period says otherwise, and gives its replicas up after repl-timeout, 60 s.
+	silence = 60 * time.Second
+)
+
+// ack says nothing about how far we are: FAILOVER would take us for a replica that has everything, and
+// WAIT would count us.
+var ack = []byte("*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n0\r\n")
+
+// Position is a place between two commands of a stream, outside MULTI.
+type Position struct {
+	ReplID string // names the history
+	Offset int64  // how many bytes of it are before this place
+	// DB is the database that is selected there; AnyDB if that is unknown.
+	DB int
+}
+
+// AnyDB is the database of a command where it is unknown: Redis does not repeat SELECT for one who
+// goes on.
+const AnyDB = -1
+
+// Handler is who the stream is read for. It must not wait for anything: Redis disconnects who reads too
+// slowly.
+type Handler interface {
+	// Command is called for each command but those that only order the stream: SELECT, MULTI, EXEC,
+	// PING, REPLCONF. db is the database that it is for, or AnyDB. args are valid until it returns; one
+	// of more than 64 KiB is nil. All of them are nil for a command that is longer than can be kept.
+	Command(db int, args [][]byte)
+	// Reached is called before the stream waits for more: all commands up to here have been handed over.
+	Reached(Position)
+}
+
+// Stream is the replication stream of one master. It is not safe for concurrent use.
+type Stream struct {
+	reader
+	at       Position // behind the last command
+	boundary Position // the last place outside MULTI
+	multi    bool
+	asked    time.Time // when an acknowledgement was asked for, and nothing came since
+
+	// Of the command that is being read:
+	left    int    // how many arguments are to come; less than 0: it has not begun
+	skip    int    // how much of an argument that is too long is to come
+	dropped int64  // how much of it is not in the buffer any more
+	spans   []span // its arguments, from reader.kept on
+	over    bool   // it is too long to be kept
+	args    [][]byte
+}
+
+// span is where an argument is; from is less than 0 if it was too long to be kept.
+type span struct{ from, to int }
+
+func newStream(r *reader, at Position) *Stream {
+	return &Stream{reader: *r, at: at, boundary: at, left: -1}
+}
+
+// Position is where the stream may be resumed from.
+func (s *Stream) Position() Position { return s.boundary }
+
+// Close ends the stream. It may be called at any time, and more than once.
+func (s *Stream) Close() error {
+	if err := s.conn.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Follow hands over what comes, until ctx ends or the stream breaks. It closes the stream.
+func (s *Stream) Follow(ctx context.Context, h Handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	var acks sync.WaitGroup
+	acks.Go(func() { s.acknowledge(ctx) })
+	err := s.follow(h)
+	ended := ctx.Err()
+	cancel()
+	_ = s.Close()
+	stop()
+	acks.Wait()
+	if ended != nil {
+		return ended
+	}
+	return err
+}
+
+// acknowledge sends what keeps the connection: see ack.
+func (s *Stream) acknowledge(ctx context.Context) {
+	tick := time.NewTicker(ackEvery)
+	defer tick.Stop()
+	for {
+		_ = s.conn.SetWriteDeadline(time.Now().Add(silence))
+		if _, err := s.conn.Write(ack); err != nil {
+			_ = s.Close() // the reader says why
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Stream) follow(h Handler) error {
+	for {
+		if err := s.handOver(h); err != nil {
+			return err
+		}
+		h.Reached(s.boundary)
+		s.shrinkBetween()
+		deadline := time.Now().Add(silence)
+		if !s.asked.IsZero() {
+			deadline = s.asked.Add(leaveAfter)
+		}
+		err := s.receive(deadline)
+		switch {
+		case err == nil:
+		case isTimeout(err) && !s.asked.IsZero():
+			return ErrLeft
+		case isTimeout(err):
+			return fmt.Errorf("%w for %s: it hangs, or repl-ping-replica-period is longer", ErrSilent, silence)
+		default:
+			return fmt.Errorf("the replication stream broke: %w", err)
+		}
+	}
+}
+
+// receive is fill while a command is read.
+func (s *Stream) receive(deadline time.Time) error {
+	if s.left >= 0 && s.mustGrow() && 2*len(s.buf) > most { // it is not kept any longer
+		s.over = true
+		s.dropped += int64(s.r - s.kept)
+		s.kept, s.spans = s.r, s.spans[:0]
+	}
+	if err := s.fill(deadline); err != nil {
+		return err
+	}
+	if s.skip > 0 {
+		n := min(s.skip, s.w-s.r)
+		s.w = s.r + copy(s.buf[s.r:], s.buf[s.r+n:s.w])
+		s.skip -= n
+		s.dropped += int64(n)
+	}
+	return nil
+}
+
+// handOver hands over every command that has been received whole.
+func (s *Stream) handOver(h Handler) error {
+	for {
+		whole, err := s.next()
+		if err != nil || !whole {
+			return err
+		}
+		s.at.Offset += int64(s.r-s.kept) + s.dropped
+		s.collect()
+		if !s.orders() {
+			s.asked = time.Time{}
+			h.Command(s.at.DB, s.args)
+		}
+		s.kept, s.left, s.dropped, s.over = s.r, -1, 0, false
+		if !s.multi {
+			s.boundary = s.at
+		}
+	}
+}
+
+// next reads up to the end of a command; false if that has not been received.
+func (s *Stream) next() (whole bool, err error) {
+	if s.skip > 0 {
+		return false, nil
+	}
+	if s.left < 0 {
+		n, next := number(s.buf[:s.w], s.r, '*')
+		if next <= 0 || n == 0 {
+			return false, s.garbled(next < 0 || next > 0)
+		}
+		s.r, s.left, s.spans = next, n, s.spans[:0]
+	}
+	for ; s.left > 0; s.left-- {
+		n, next := number(s.buf[:s.w], s.r, '$')
+		if next <= 0 {
+			return false, s.garbled(next < 0)
+		}
+		end := next + n
+		switch {
+		case n > longest:
+			s.spans = append(s.spans, span{-1, -1})
+			s.skipTo(next, n+2)
+			if s.skip > 0 {
+				s.left-- // it is read, but for its end
+				return false, nil
+			}
+			continue
+		case end+2 > s.w:
+			return false, nil
+		case s.buf[end] != '\r' || s.buf[end+1] != '\n':
+			return false, s.garbled(true)
+		}
+		if !s.over {
+			s.spans = append(s.spans, span{next - s.kept, end - s.kept})
+		}
+		s.r = end + 2
+		if s.over {
+			s.dropped += int64(s.r - s.kept)
+			s.kept = s.r
+		}
+	}
+	return true, nil
+}
+
+// skipTo leaves out n bytes from a place on; those that are still to come are in skip.
+func (s *Stream) skipTo(from, n int) {
+	s.r = from
+	there := min(n, s.w-from)
+	if there == n {
+		s.r += n
+		return
+	}
+	s.w -= there // nothing is behind it
+	s.dropped += int64(there)
+	s.skip = n - there
+}
+
+func (s *Stream) garbled(yes bool) error {
+	if !yes {
+		return nil
+	}
+	return fmt.Errorf("%w, behind offset %d: %q", ErrGarbled, s.at.Offset, s.buf[s.r:min(s.w, s.r+32)])
+}
+
+// collect makes the arguments of the spans.
+func (s *Stream) collect() {
+	s.args = s.args[:0]
+	if s.over {
+		return
+	}
+	for _, at := range s.spans {
+		if at.from < 0 {
+			s.args = append(s.args, nil)
+			continue
+		}
+		s.args = append(s.args, s.buf[s.kept+at.from:s.kept+at.to])
+	}
+}
+
+// orders obeys a command that only orders the stream; false if it is another one.
+func (s *Stream) orders() bool {
+	if len(s.args) == 0 {
+		return false
+	}
+	switch name := s.args[0]; len(name) {
+	case 4:
+		switch {
+		case same(name, "ping"):
+			return true
+		case same(name, "exec"):
+			s.multi = false
+			return true
+		}
+	case 5:
+		if same(name, "multi") {
+			s.multi = true
+			return true
+		}
+	case 6:
+		if same(name, "select") && len(s.args) == 2 {
+			db, err := strconv.Atoi(string(s.args[1]))
+			if err != nil {
+				db = AnyDB
+			}
+			s.at.DB = db
+			return true
+		}
+	case 8:
+		if same(name, "replconf") {
+			if len(s.args) > 1 && same(s.args[1], "getack") && s.asked.IsZero() {
+				s.asked = time.Now()
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// shrinkBetween gives up what a long command has needed.
+func (s *Stream) shrinkBetween() {
+	if s.left >= 0 {
+		return
+	}
+	s.shrink()
+	if cap(s.args) > longest {
+		s.args, s.spans = nil, nil
+	}
+}
+
+// number reads a number behind its mark, as in "$12\r\n". next is where it goes on, 0 if not all of it
+// has been received, less than 0 if it is something else.
+func number(buf []byte, at int, mark byte) (n, next int) {
+	if at >= len(buf) {
+		return 0, 0
+	}
+	if buf[at] != mark {
+		return 0, -1
+	}
+	for i := at + 1; i < len(buf); i++ {
+		switch c := buf[i]; {
+		case '0' <= c && c <= '9' && n < 1<<40:
+			n = n*10 + int(c-'0')
+		case c == '\r' && i > at+1:
+			if i+1 == len(buf) {
+				return 0, 0
+			}
+			if buf[i+1] != '\n' {
+				return 0, -1
+			}
+			return n, i + 2
+		default:
+			return 0, -1
+		}
+	}
+	return 0, 0
+}
+
+// same compares a name in any case with one in small letters.
+func same(name []byte, small string) bool {
+	if len(name) != len(small) {
+		return false
+	}
+	for i := range len(small) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != small[i] {
+			return false
+		}
+	}
+	return true
+}
