@@ -121,6 +121,7 @@ var rules = []rule{
 		"the command of a job is run under a term, of which it knows how long it lasts: neither its lock nor where its output is kept"},
 	{"internal/quorum", []string{"internal/elector"}, "a Lock made of Locks; which store they are in is not its business"},
 	{"internal/redisconn/redistest", []string{"internal/redisconn", "internal/testsupport"}, "it decorates the connections of anything for tests, and connects to a Redis of a test as a user may"},
+	{"internal/redisconn/follow/keys", []string{"internal/redisconn", "internal/redisconn/follow"}, "what a command changes depends on the command and the server's list alone"},
 	{"internal/redisconn/follow", []string{"internal/redisconn"}, "the replica's side of the protocol is the same, whatever it is followed for"},
 	{"internal/redisconn", []string{"internal/finding"}, "connections, and the checks of a server, do not depend on the data; each adapter translates errors for its own port"},
 	{"internal/redisledger", []string{"internal/job", "internal/redisconn", "internal/redislock/script"}, "the job's adapter knows the port that it implements; of the lock it asks only who holds it"},

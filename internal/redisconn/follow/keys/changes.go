@@ -1,0 +1,152 @@
+package keys
+
+import (
+	"bytes"
+)
+
+// Visitor is who hears what a command may have changed. A key is valid until the call returns. A
+// database may be follow.AnyDB.
+type Visitor interface {
+	Key(db int, key []byte)
+	// Flushed: all keys of a database are gone; of every one if db is AllDBs.
+	Flushed(db int)
+	// Swapped: two databases have each other's keys.
+	Swapped(a, b int)
+}
+
+// AllDBs stands for every database in Flushed.
+const AllDBs = -2
+
+// special is how a command changes keys that the server's list does not describe, or not wholly.
+type special uint8
+
+const (
+	ordinary special = iota
+	unknown          // any key may have changed
+	flushAll
+	flushDB
+	swapDB
+	move     // a key leaves a database for another one
+	copyKey  // a key is made, in another database perhaps
+	sortKeys // the list is stored under a key that an option names
+)
+
+var specials = map[string]special{
+	"flushall": flushAll, "flushdb": flushDB, "swapdb": swapDB, "move": move, "copy": copyKey, "sort": sortKeys,
+	// Scripts are replicated by what they did, unless lua-replicate-commands is no (before 7.0).
+	"eval": unknown, "evalsha": unknown, "fcall": unknown, "migrate": unknown,
+}
+
+// Changes tells v what a command in db may have changed. False: it is not known, any key may have.
+func (t *Table) Changes(db int, args [][]byte, v Visitor) bool {
+	if len(args) == 0 || args[0] == nil {
+		return false
+	}
+	c := t.find(args)
+	switch {
+	case c == nil:
+		return false
+	case c.nothing:
+		return true
+	case c.special != ordinary:
+		return c.special.changes(db, args, v)
+	case len(c.specs) == 0: // it writes, and names no key
+		return false
+	}
+	for i := range c.specs {
+		s := &c.specs[i]
+		if s.unknown {
+			return false
+		}
+		first, last, ok := s.bounds(args)
+		if !ok {
+			return false
+		}
+		for at := first; at > 0 && at <= last; at += s.step {
+			if args[at] == nil {
+				return false
+			}
+			v.Key(db, args[at])
+		}
+	}
+	return true
+}
+
+func (s special) changes(db int, args [][]byte, v Visitor) bool {
+	switch s {
+	case flushAll:
+		v.Flushed(AllDBs)
+		return true
+	case flushDB:
+		v.Flushed(db)
+		return true
+	case swapDB:
+		if len(args) != 3 {
+			return false
+		}
+		a, okA := atoi(args[1])
+		b, okB := atoi(args[2])
+		if okA && okB {
+			v.Swapped(a, b)
+		}
+		return okA && okB
+	case move:
+		if len(args) != 3 || args[1] == nil {
+			return false
+		}
+		to, ok := atoi(args[2])
+		v.Key(db, args[1])
+		v.Key(to, args[1])
+		return ok
+	case copyKey:
+		return copies(db, args, v)
+	case sortKeys:
+		return sorts(db, args, v)
+	}
+	return false
+}
+
+// copies is COPY source destination [DB number] [REPLACE].
+func copies(db int, args [][]byte, v Visitor) bool {
+	if len(args) < 3 || args[2] == nil {
+		return false
+	}
+	for i := 3; i < len(args); i++ {
+		if bytes.EqualFold(args[i], []byte("db")) {
+			if i+1 == len(args) {
+				return false
+			}
+			var ok bool
+			if db, ok = atoi(args[i+1]); !ok {
+				return false
+			}
+			i++
+		}
+	}
+	v.Key(db, args[2])
+	return true
+}
+
+// sorts is SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE key]. The last STORE counts.
+func sorts(db int, args [][]byte, v Visitor) bool {
+	store := 0
+	for i := 2; i < len(args); i++ {
+		switch word := args[i]; {
+		case bytes.EqualFold(word, []byte("limit")):
+			i += 2
+		case bytes.EqualFold(word, []byte("get")), bytes.EqualFold(word, []byte("by")):
+			i++
+		case bytes.EqualFold(word, []byte("store")) && i+1 < len(args):
+			i++
+			store = i
+		}
+	}
+	switch {
+	case store == 0:
+		return true
+	case args[store] == nil:
+		return false
+	}
+	v.Key(db, args[store])
+	return true
+}

@@ -1,0 +1,217 @@
+package keys
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// spec says where a command has some of its keys: where they begin, and how far they go. Redis
+// documents it under "Command key specifications".
+type spec struct {
+	index   int    // where they begin; less than 0: behind a keyword
+	keyword []byte // the search for it begins at start, from the end if that is less than 0
+	start   int
+
+	counted  bool // how many there are is itself an argument
+	last     int  // of a range: relative to its begin, or to the end if less than 0
+	limit    int  // of a range to the end: the part of the arguments that may be keys, as 1/limit
+	countAt  int  // of a counted one: where the number is, relative to its begin
+	firstKey int  // and where the first key is
+	step     int
+
+	unknown bool
+}
+
+// legacySpec is what versions before 7.0 say.
+func legacySpec(l [3]int) spec {
+	s := spec{index: l[0], last: l[1], step: max(l[2], 1)}
+	if s.last > 0 {
+		s.last -= s.index
+	}
+	return s
+}
+
+// parseSpecs reads the key specifications of a command, but for those of keys that it only reads.
+func parseSpecs(reply any) ([]spec, error) {
+	list, err := redis.Values(reply, nil)
+	if err != nil {
+		return nil, err
+	}
+	var specs []spec
+	for _, one := range list {
+		m, err := pairs(one)
+		if err != nil {
+			return nil, err
+		}
+		flags, err := redis.Strings(m["flags"], nil)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(flags, "not_key") || slices.Contains(flags, "RO") && !slices.Contains(flags, "variable_flags") {
+			continue
+		}
+		var s spec
+		if err := s.begins(m["begin_search"]); err != nil {
+			return nil, err
+		}
+		if err := s.finds(m["find_keys"]); err != nil {
+			return nil, err
+		}
+		s.unknown = s.unknown || slices.Contains(flags, "incomplete")
+		specs = append(specs, s)
+	}
+	return specs, nil
+}
+
+// pairs reads a map, which is a flat list.
+func pairs(reply any) (map[string]any, error) {
+	list, err := redis.Values(reply, nil)
+	if err != nil || len(list)%2 != 0 {
+		return nil, fmt.Errorf("a key specification is no map: %w", err)
+	}
+	m := make(map[string]any, len(list)/2)
+	for i := 0; i < len(list); i += 2 {
+		name, err := redis.String(list[i], nil)
+		if err != nil {
+			return nil, err
+		}
+		m[name] = list[i+1]
+	}
+	return m, nil
+}
+
+func typed(reply any) (kind string, of map[string]any, err error) {
+	m, err := pairs(reply)
+	if err != nil {
+		return "", nil, err
+	}
+	if kind, err = redis.String(m["type"], nil); err != nil || kind == "unknown" {
+		return kind, nil, err
+	}
+	of, err = pairs(m["spec"])
+	return kind, of, err
+}
+
+func numbers(of map[string]any, names ...string) ([]int, error) {
+	all := make([]int, len(names))
+	for i, name := range names {
+		var err error
+		if all[i], err = redis.Int(of[name], nil); err != nil {
+			return nil, fmt.Errorf("%s of a key specification: %w", name, err)
+		}
+	}
+	return all, nil
+}
+
+func (s *spec) begins(reply any) error {
+	kind, of, err := typed(reply)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "index":
+		n, err := numbers(of, "index")
+		if err == nil {
+			s.index = n[0]
+		}
+		return err
+	case "keyword":
+		word, err := redis.String(of["keyword"], nil)
+		if err != nil {
+			return err
+		}
+		n, err := numbers(of, "startfrom")
+		if err == nil {
+			s.index, s.keyword, s.start = -1, []byte(strings.ToLower(word)), n[0]
+		}
+		return err
+	}
+	s.unknown = true
+	return nil
+}
+
+func (s *spec) finds(reply any) error {
+	kind, of, err := typed(reply)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case "range":
+		n, err := numbers(of, "lastkey", "keystep", "limit")
+		if err == nil {
+			s.last, s.step, s.limit = n[0], max(n[1], 1), n[2]
+		}
+		return err
+	case "keynum":
+		n, err := numbers(of, "keynumidx", "firstkey", "keystep")
+		if err == nil {
+			s.counted, s.countAt, s.firstKey, s.step = true, n[0], n[1], max(n[2], 1)
+		}
+		return err
+	}
+	s.unknown = true
+	return nil
+}
+
+// bounds are the first and the last of the keys that the spec says; none where first is 0. It is not
+// ok where the arguments are not what it says.
+func (s *spec) bounds(args [][]byte) (first, last int, ok bool) {
+	if first = s.index; first < 0 {
+		if first = s.behindKeyword(args); first == 0 {
+			return 0, 0, true
+		}
+	}
+	switch {
+	case s.counted:
+		at := first + s.countAt
+		if at >= len(args) {
+			return 0, 0, false
+		}
+		n, good := atoi(args[at])
+		if !good || n < 0 || n > len(args) {
+			return 0, 0, false
+		}
+		if n == 0 {
+			return 0, 0, true
+		}
+		first += s.firstKey
+		last = first + (n-1)*s.step
+	case s.last >= 0:
+		last = first + s.last
+	case s.limit > 1:
+		last = first + (len(args)-first)/s.limit + s.last
+	default:
+		last = len(args) + s.last
+	}
+	return first, last, first > 0 && first <= last && last < len(args)
+}
+
+func (s *spec) behindKeyword(args [][]byte) int {
+	at, end, by := s.start, len(args)-1, 1
+	if s.start < 0 {
+		at, end, by = len(args)+s.start, 0, -1
+	}
+	for ; at > 0 && at < len(args) && at != end; at += by {
+		if bytes.EqualFold(args[at], s.keyword) {
+			return at + 1
+		}
+	}
+	return 0
+}
+
+func atoi(text []byte) (n int, ok bool) {
+	if len(text) == 0 || len(text) > 9 {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}

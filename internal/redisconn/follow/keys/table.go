@@ -1,0 +1,127 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn"
+)
+
+// Table has the commands of one server. It is safe for concurrent use.
+type Table struct{ commands map[string]*command }
+
+// command is what a command changes.
+type command struct {
+	special special
+	specs   []spec
+	nothing bool                // it changes no key
+	subs    map[string]*command // of a container, such as XGROUP
+}
+
+// Read asks a server for its commands.
+func Read(ctx context.Context, c redis.Conn) (*Table, error) {
+	entries, err := redis.Values(redis.DoContext(c, ctx, "COMMAND"))
+	if err != nil {
+		return nil, fmt.Errorf("ask for the server's commands: %w", redisconn.Explain(err))
+	}
+	t := &Table{commands: make(map[string]*command, len(entries))}
+	for _, entry := range entries {
+		name, cmd, err := parse(entry)
+		if err != nil {
+			return nil, fmt.Errorf("read the server's list of commands: %w", err)
+		}
+		t.commands[name] = cmd
+	}
+	return t, nil
+}
+
+// parse reads one entry of COMMAND: name, arity, flags, first key, last key, step; since 6.0 the
+// categories of ACL; since 7.0 hints, key specifications and subcommands.
+func parse(entry any) (name string, c *command, err error) {
+	fields, err := redis.Values(entry, nil)
+	if err != nil || len(fields) < 6 {
+		return "", nil, fmt.Errorf("an entry has %d fields: %w", len(fields), err)
+	}
+	var flags []string
+	var legacy [3]int
+	var arity int
+	if _, err = redis.Scan(fields[:6], &name, &arity, &flags, &legacy[0], &legacy[1], &legacy[2]); err != nil {
+		return "", nil, err
+	}
+	name = strings.ToLower(name)
+	c = &command{special: specials[name]}
+	replicates := slices.Contains(flags, "write") || slices.Contains(flags, "may_replicate")
+	switch {
+	case c.special != ordinary:
+		return name, c, nil
+	case slices.Contains(keyless, name):
+		c.nothing = true
+		return name, c, nil
+	case len(fields) > 8: // of a read, PFCOUNT, they say that it writes, and 7.0 says no more of that
+		c.specs, err = parseSpecs(fields[8])
+		c.nothing = !replicates && len(c.specs) == 0
+	case !replicates:
+		c.nothing = true
+	case slices.Contains(flags, "movablekeys") && !slices.Contains(storing, name):
+		c.special = unknown
+	case legacy[0] > 0:
+		c.specs = []spec{legacySpec(legacy)}
+	}
+	if err != nil || len(fields) < 10 {
+		return name, c, err
+	}
+	subs, err := redis.Values(fields[9], nil)
+	if err != nil {
+		return name, c, err
+	}
+	for _, sub := range subs {
+		full, cmd, err := parse(sub)
+		if err != nil {
+			return name, c, err
+		}
+		if c.subs == nil {
+			c.subs, c.nothing = map[string]*command{}, false
+		}
+		_, own, _ := strings.Cut(full, "|")
+		c.subs[own] = cmd
+	}
+	return name, c, nil
+}
+
+// keyless are commands that are replicated and change no key.
+var keyless = []string{"publish", "spublish", "function", "script"}
+
+// storing are commands of which versions before 7.0 say that their keys move, and mean those that they
+// read: what they write is the first one.
+var storing = []string{"zunionstore", "zinterstore", "zdiffstore"}
+
+// find is a command by its name and, in a container, that of its subcommand; nil: it is not known.
+func (t *Table) find(args [][]byte) *command {
+	var small [64]byte
+	c := t.commands[string(lower(&small, args[0]))]
+	if c == nil || c.subs == nil {
+		return c
+	}
+	if len(args) < 2 || args[1] == nil {
+		return nil
+	}
+	return c.subs[string(lower(&small, args[1]))]
+}
+
+// lower writes a name in small letters. What is too long is no name.
+func lower(into *[64]byte, name []byte) []byte {
+	if len(name) > len(into) {
+		return nil
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		into[i] = c
+	}
+	return into[:len(name)]
+}

@@ -1,0 +1,138 @@
+package keys
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// visited notes what a Visitor is told.
+type visited []string
+
+func (v *visited) Key(db int, key []byte) { *v = append(*v, fmt.Sprintf("%d %s", db, key)) }
+func (v *visited) Flushed(db int)         { *v = append(*v, fmt.Sprintf("flushed %d", db)) }
+func (v *visited) Swapped(a, b int)       { *v = append(*v, fmt.Sprintf("swapped %d %d", a, b)) }
+
+func entry(name string, flags string, first, last, step int) any {
+	var all []any
+	for _, f := range strings.Fields(flags) {
+		all = append(all, f)
+	}
+	return []any{[]byte(name), int64(1), all, int64(first), int64(last), int64(step), []any{}}
+}
+
+// A server before 7.0 says less.
+func oldTable(t *testing.T) *Table {
+	t.Helper()
+	table := &Table{commands: map[string]*command{}}
+	for _, e := range []any{
+		entry("set", "write", 1, 1, 1), entry("mset", "write", 1, -1, 2), entry("del", "write", 1, -1, 1), entry("bitop", "write", 2, -1, 1),
+		entry("rename", "write", 1, 2, 1), entry("zunionstore", "write movablekeys", 1, 1, 1), entry("sort", "write movablekeys", 1, 1, 1),
+		entry("xreadgroup", "write movablekeys", 1, 1, 1), entry("get", "readonly", 1, 1, 1), entry("pfcount", "readonly may_replicate", 1, -1, 1),
+		entry("publish", "pubsub may_replicate", 0, 0, 0), entry("odd", "write", 0, 0, 0), entry("flushdb", "write", 0, 0, 0),
+		entry("swapdb", "write", 0, 0, 0), entry("move", "write", 1, 1, 1), entry("copy", "write", 1, 2, 1), entry("eval", "movablekeys", 0, 0, 0),
+	} {
+		name, c, err := parse(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.commands[name] = c
+	}
+	return table
+}
+
+func TestWhatACommandChangesIsSaid(t *testing.T) {
+	table := oldTable(t)
+	for _, c := range []struct {
+		command string
+		want    string // "?": it is not known
+	}{
+		{"SET a 1", "4 a"}, {"sEt a 1", "4 a"}, {"MSET a 1 b 2", "4 a,4 b"}, {"DEL a b c", "4 a,4 b,4 c"}, {"BITOP AND a b", "4 a,4 b"},
+		{"RENAME a b", "4 a,4 b"}, {"ZUNIONSTORE a 2 b c", "4 a"}, {"GET a", ""}, {"PFCOUNT a b", "4 a,4 b"}, {"PUBLISH a b", ""},
+		{"ODD a", "?"}, {"NEVERHEARD a", "?"}, {"XREADGROUP GROUP g c STREAMS x >", "?"}, {"EVAL x 0", "?"}, {"", "?"},
+		{strings.Repeat("x", 65), "?"}, {"SORT a", ""}, {"SORT a STORE b", "4 b"}, {"SORT a BY store GET store LIMIT 0 1 store c", "4 c"},
+		{"SORT a STORE b STORE c", "4 c"}, {"SORT a STORE", ""}, {"FLUSHDB", "flushed 4"}, {"FLUSHDB ASYNC", "flushed 4"},
+		{"SWAPDB 1 4", "swapped 1 4"}, {"SWAPDB 1", "?"}, {"SWAPDB 1 x", "?"}, {"MOVE a 2", "4 a,2 a"}, {"MOVE a x", "?"}, {"MOVE a", "?"},
+		{"COPY a b", "4 b"}, {"COPY a b DB 2 REPLACE", "2 b"}, {"COPY a b REPLACE db 3", "3 b"}, {"COPY a b DB", "?"}, {"COPY a b DB x", "?"},
+		{"SET", "?"}, {"RENAME a", "?"}, {"MSET a 1 LONG 2", "?"}, {"MSET a LONG", "4 a"}, {"LONG a", "?"}, {"SORT a STORE LONG", "?"},
+	} {
+		var args [][]byte
+		for word := range strings.FieldsSeq(c.command) {
+			if word == "LONG" {
+				args = append(args, nil)
+				continue
+			}
+			args = append(args, []byte(word))
+		}
+		var v visited
+		known := table.Changes(4, args, &v)
+		got := strings.Join(v, ",")
+		if !known {
+			got = "?"
+		}
+		if got != c.want {
+			t.Errorf("%q: %q, want %q", c.command, got, c.want)
+		}
+	}
+}
+
+// Every key of a command is found, wherever the server says that it is.
+func TestKeySpecificationsAreFollowed(t *testing.T) {
+	for _, c := range []struct {
+		s    spec
+		args string
+		want string // the keys; "?": it is not what was specified
+	}{
+		{spec{index: 1, step: 1}, "c a b", "a"}, {spec{index: 1, last: -1, step: 1}, "c a b", "a b"},
+		{spec{index: 1, last: -2, step: 1}, "c a b t", "a b"}, {spec{index: 1, last: -1, step: 2}, "c a 1 b 2", "a b"},
+		{spec{index: 1, last: -1, limit: 2, step: 1}, "c a b x y", "a b"}, {spec{index: 3, step: 1}, "c a", "?"},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 2 a b x", "a b"}, {spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 0 x", ""},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 3 a b", "?"}, {spec{index: 1, counted: true, firstKey: 1, step: 1}, "c x a b", "?"},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c", "?"}, {spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 99999999999 a", "?"},
+		{spec{index: -1, keyword: []byte("store"), start: 2, step: 1}, "c a x STORE b", "b"},
+		{spec{index: -1, keyword: []byte("store"), start: 2, step: 1}, "c a x y", ""},
+		{spec{index: -1, keyword: []byte("keys"), start: -2, last: -1, step: 1}, "c a Keys b c", "b c"},
+	} {
+		var args [][]byte
+		for word := range strings.FieldsSeq(c.args) {
+			args = append(args, []byte(word))
+		}
+		first, last, ok := c.s.bounds(args)
+		var got []string
+		for at := first; ok && at > 0 && at <= last; at += c.s.step {
+			got = append(got, string(args[at]))
+		}
+		if !ok {
+			got = []string{"?"}
+		}
+		if !slices.Equal(got, strings.Fields(c.want)) {
+			t.Errorf("%+v of %q: %q, want %q", c.s, c.args, got, c.want)
+		}
+	}
+}
+
+type nobody struct{ n int }
+
+func (v *nobody) Key(int, []byte)  { v.n++ }
+func (v *nobody) Flushed(int)      {}
+func (v *nobody) Swapped(int, int) {}
+
+func TestNothingIsAllocatedForACommand(t *testing.T) {
+	table := oldTable(t)
+	args := [][]byte{[]byte("MSET"), []byte("a"), []byte("1"), []byte("b"), []byte("2")}
+	v := &nobody{}
+	if n := testing.AllocsPerRun(100, func() { table.Changes(0, args, v) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkChanges(b *testing.B) {
+	table := &Table{commands: map[string]*command{"hset": {specs: []spec{{index: 1, step: 1}}}}}
+	args := [][]byte{[]byte("HSET"), []byte("user:1"), []byte("name"), []byte("x")}
+	v := &nobody{}
+	b.ReportAllocs()
+	for b.Loop() {
+		table.Changes(0, args, v)
+	}
+}
