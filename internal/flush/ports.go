@@ -27,6 +27,9 @@ var (
 	// ErrGap: the entry of a position is no longer in the source, so unread records may be
 	// gone. Nothing was written; an operator has to decide.
 	ErrGap = errors.New("flush: gap in the source")
+	// ErrEmptied: a command has emptied the source (FLUSHALL, for example). Nothing was written; an
+	// operator has to decide.
+	ErrEmptied = errors.New("flush: the source was emptied")
 	// ErrTooManyDead: more records of one batch do not fit than the job allows.
 	// Nothing was written; the mapping, the table or the producer is wrong.
 	ErrTooManyDead = errors.New("flush: too many dead letters")
@@ -91,7 +94,7 @@ type Source interface {
 	// Stage freezes what is pending under newID, or finds the stage that an
 	// earlier run left (Stage.Resumed). ok is false when nothing is pending.
 	//
-	// A source whose position is in the database (row.ByPosition) freezes nothing. It gets
+	// A source whose position is in the database (Guarantee.Placed) freezes nothing. It gets
 	// the recorded position, "" for none, and checks that it can continue there: else ErrGap.
 	Stage(ctx context.Context, newID, position string) (s Stage, ok bool, err error)
 	// Read hands over the stage's records page by page until yield fails or the

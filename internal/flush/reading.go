@@ -206,7 +206,7 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 		ID: stage.ID, Job: stage.Job, Shard: source.Name(), Part: page.Part,
 		Move: page.Move, Marks: page.Marks, DeadLimit: r.cfg.DeadLimit,
 	}
-	if r.cfg.Inputs.Guarantee == row.ByPass {
+	if g := r.cfg.Inputs.Guarantee; g == row.ByPass || g == row.ByChanges {
 		b.ID = source.Name() // it distinguishes dead letters
 	}
 	space, _ := r.spaces.Get().(*mapping.Space)

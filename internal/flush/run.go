@@ -149,7 +149,7 @@ func (r *run) newID() (string, error) {
 
 // position is the recorded position of a source, if its guarantee needs one.
 func (r *run) position(ctx context.Context, source Source) (string, error) {
-	if r.cfg.Inputs.Guarantee != row.ByPosition {
+	if !r.cfg.Inputs.Guarantee.Placed() {
 		return "", nil
 	}
 	if err := r.connect(ctx); err != nil {

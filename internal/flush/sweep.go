@@ -67,7 +67,14 @@ type StaleFinder interface {
 // vanished finds and deletes the vanished rows of a job.
 type vanished struct {
 	*mapping.Vanished
-	finder StaleFinder
+	finder StaleFinder // nil: all rows are searched for, see sweepKeys
+	lister KeyLister
+}
+
+// searcher is a Source that can search for records again.
+type searcher interface {
+	Source
+	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
 // compileSweep prepares the sweep. It refuses a job whose stale rows could not be searched for
@@ -75,6 +82,13 @@ type vanished struct {
 func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished, error) {
 	if p.cfg.VanishedPct == 0 {
 		return nil, nil
+	}
+	if p.cfg.Inputs.Guarantee == row.ByChanges {
+		return p.compileKeySweep(m, sources)
+	}
+	if p.cfg.Mapping.Generation == "" {
+		return nil, fmt.Errorf("table %q: `vanished: delete` needs `generation`, a column that tells which rows the last scan has found",
+			m.Plan().Table.Name)
 	}
 	finder, ok := p.cfg.Sink.(StaleFinder)
 	if !ok {
@@ -108,6 +122,9 @@ func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 	v := r.vanished
 	if v == nil {
 		return nil
+	}
+	if v.finder == nil {
+		return r.sweepKeys(ctx, source, stage)
 	}
 	sweeper := source.(Sweeper) // checked by compileSweep
 	if err := ended(ctx); err != nil {
@@ -165,21 +182,11 @@ func (r *run) checkShare(ctx context.Context, source Source, generation int64) e
 
 // sweepPage searches for the records of stale rows once more and deletes the rows of
 // those that are missing still.
-func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, began time.Time) error {
-	if err := ended(ctx); err != nil {
-		return err
-	}
+func (r *run) sweepPage(ctx context.Context, source searcher, texts [][]string, began time.Time) error {
 	v := r.vanished
-	records := make([]row.Record, len(texts))
-	for i := range texts {
-		records[i] = v.Record(texts[i])
-	}
-	missing, err := source.StillMissing(ctx, records)
-	if err != nil {
-		return failedSource(ctx, "look again for vanished records of", source, err)
-	}
-	if len(missing) == 0 {
-		return nil
+	missing, err := r.missing(ctx, source, texts)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	// A row that the database refuses to delete becomes a dead letter once, not in each pass.
 	b := Batch{ID: source.Name(), Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
@@ -192,6 +199,22 @@ func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, b
 	}
 	slices.SortFunc(b.Rows, func(x, y row.Row) int { return v.Compare(&x, &y) })
 	return r.applyPlan(ctx, source, v.Plan(), b, began)
+}
+
+// missing are those of some rows whose records do not exist now.
+func (r *run) missing(ctx context.Context, source searcher, texts [][]string) ([]row.Record, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	records := make([]row.Record, len(texts))
+	for i := range texts {
+		records[i] = r.vanished.Record(texts[i])
+	}
+	missing, err := source.StillMissing(ctx, records)
+	if err != nil {
+		return nil, failedSource(ctx, "look again for vanished records of", source, err)
+	}
+	return missing, nil
 }
 
 // note reports something to the operator about a run that goes on.

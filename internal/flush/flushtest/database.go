@@ -347,6 +347,33 @@ func (d *Database) CountStale(_ context.Context, p *row.Plan, current int64) (st
 	return stale, all, nil
 }
 
+// KeyRows reads the keys of rows: see flush.KeyLister.
+func (d *Database) KeyRows(_ context.Context, p *row.Plan, behind []row.Value, limit int) ([][]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	byKey := func(a, b []row.Value) int { return slices.CompareFunc(a, b, row.Compare) }
+	var found [][]row.Value
+	for _, r := range d.rows[p.Table.Name] {
+		var values []row.Value
+		for _, c := range p.Columns {
+			values = append(values, r[c.Name])
+		}
+		if behind == nil || byKey(values, behind) > 0 {
+			found = append(found, values)
+		}
+	}
+	slices.SortFunc(found, byKey)
+	var texts [][]string
+	for _, values := range found[:min(limit, len(found))] {
+		var shown []string
+		for _, v := range values {
+			shown = append(shown, textOf(v))
+		}
+		texts = append(texts, shown)
+	}
+	return texts, nil
+}
+
 // StaleRows reads rows of other passes: see flush.StaleFinder.
 func (d *Database) StaleRows(
 	_ context.Context, p *row.Plan, current int64, behind []row.Value, limit int,

@@ -61,6 +61,7 @@ var sinkCases = []struct {
 	{"ABatchThatWaitsIsFencedOff", aBatchThatWaitsIsFencedOff},
 	{"ATableIsMadeAsItWasDescribed", aTableIsMadeAsItWasDescribed},
 	{"RowsOfOtherPassesAreFoundInKeyOrder", rowsOfOtherPassesAreFoundInKeyOrder},
+	{"KeysAreListedInTheirOrder", keysAreListedInTheirOrder},
 	{"ARowOfAnotherGenerationIsNotDeleted", aRowOfAnotherGenerationIsNotDeleted},
 }
 

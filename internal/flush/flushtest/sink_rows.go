@@ -172,6 +172,37 @@ func rowsOfOtherPassesAreFoundInKeyOrder(t *testing.T, b *sinkCase) {
 	}
 }
 
+func keysAreListedInTheirOrder(t *testing.T, b *sinkCase) {
+	s := b.open()
+	lister := s.(flush.KeyLister)
+	b.passes(s, rowOf(-9, nil), rowOf(3, 5), rowOf(20, 0), rowOf(100, 1))
+	p := b.plan(s, "passes", "id")
+	keys := row.Plan{Table: p.Table, Inputs: p.Inputs, Columns: p.Columns[:1], Key: []int{0}}
+	for _, limit := range []int{1, 3, 4, 100} {
+		var got []string
+		for behind := []row.Value(nil); ; {
+			rows, err := lister.KeyRows(t.Context(), &keys, behind, limit)
+			if err != nil || len(rows) > limit {
+				t.Fatalf("%d rows of %d at a time, %v", len(rows), limit, err)
+			}
+			if len(rows) == 0 {
+				break
+			}
+			for _, texts := range rows {
+				got = append(got, strings.Join(texts, "|"))
+			}
+			n, err := strconv.ParseInt(rows[len(rows)-1][0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			behind = []row.Value{row.Integer(n)}
+		}
+		if want := []string{"-9", "3", "20", "100"}; !slices.Equal(got, want) {
+			t.Errorf("%d at a time: %q, want %q", limit, got, want)
+		}
+	}
+}
+
 // A row that was written again since it was found is not the one that is to go.
 func aRowOfAnotherGenerationIsNotDeleted(t *testing.T, b *sinkCase) {
 	s := b.open()

@@ -106,6 +106,9 @@ func (o *observer) source(s flush.Source) flush.Source {
 	if sweeps, ok := s.(flush.Sweeper); ok {
 		return &sweeper{decorated, sweeps}
 	}
+	if sweeps, ok := s.(flush.KeySweeper); ok {
+		return &keySweeper{decorated, sweeps}
+	}
 	return decorated
 }
 
@@ -179,6 +182,26 @@ func (s *sweeper) Pass(st flush.Stage) (generation int64, missed error) { return
 
 // StillMissing implements flush.Sweeper.
 func (s *sweeper) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
+	missing, err := s.sweeps.StillMissing(ctx, records)
+	if err == nil {
+		err = s.at(StepRechecked)
+	}
+	return missing, err
+}
+
+type keySweeper struct {
+	*source
+	sweeps flush.KeySweeper
+}
+
+// Finds implements flush.KeySweeper.
+func (s *keySweeper) Finds(inputs []string) error { return s.sweeps.Finds(inputs) }
+
+// Passed implements flush.KeySweeper.
+func (s *keySweeper) Passed(st flush.Stage) flush.Passed { return s.sweeps.Passed(st) }
+
+// StillMissing implements flush.KeySweeper.
+func (s *keySweeper) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	missing, err := s.sweeps.StillMissing(ctx, records)
 	if err == nil {
 		err = s.at(StepRechecked)
@@ -263,6 +286,27 @@ func (s *sink) CountStale(ctx context.Context, p *row.Plan, current int64) (stal
 		err = s.at(StepCounted)
 	}
 	return stale, all, err
+}
+
+// KeyRows implements flush.KeyLister.
+func (s *sink) KeyRows(ctx context.Context, p *row.Plan, behind []row.Value, limit int) ([][]string, error) {
+	lister, ok := s.Sink.(flush.KeyLister)
+	if !ok {
+		return nil, errNoFinder
+	}
+	if behind == nil {
+		if err := s.before(ctx, StepBeforeSweep); err != nil {
+			return nil, err
+		}
+	}
+	texts, err := lister.KeyRows(ctx, p, behind, limit)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(texts) == 0:
+		return nil, s.at(StepSwept)
+	}
+	return texts, s.at(StepStaleRead)
 }
 
 // StaleRows implements flush.StaleFinder.

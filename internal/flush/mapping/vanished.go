@@ -11,25 +11,25 @@ import (
 
 // Vanished finds, identifies and deletes stale rows.
 type Vanished struct {
-	// plan has the key's columns, in the order of their index, and the generation. All
-	// of them are its key: a row that was written again meanwhile is another one.
+	// plan has the key's columns, in the order of their index, and the generation if there is one.
+	// All of them are its key: a row that was written again meanwhile is another one.
 	plan   row.Plan
+	keys   int          // of the columns
 	reads  []row.Reader // by column
 	inputs []int        // by column: index into Record.Inputs
 	width  int          // of Record.Inputs
 }
 
 // Vanished also returns the inputs of the key. It refuses a key by which the record of a row
-// could not be searched for again.
+// could not be searched for again. generation is "" where every row of the table is searched for.
 func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err error) {
-	if generation == "" {
-		return nil, nil, fmt.Errorf("table %q: `vanished: delete` needs `generation`, a column that tells which rows the last "+
-			"scan has found",
-			m.plan.Table.Name)
-	}
 	v = &Vanished{width: len(m.plan.Inputs), plan: row.Plan{Table: m.plan.Table, Inputs: m.plan.Inputs}}
 	var problems []error
-	for _, name := range append(m.indexOrder(), generation) {
+	names := m.indexOrder()
+	if v.keys = len(names); generation != "" {
+		names = append(names, generation)
+	}
+	for _, name := range names {
 		i := slices.IndexFunc(m.columns, func(c column) bool { return c.name == name })
 		c, target := m.columns[i], m.plan.Columns[i].Column
 		if name != generation {
@@ -49,7 +49,7 @@ func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err
 // sweepable refuses a column whose value does not determine the text in Redis.
 func (c *column) sweepable(target row.Column, input string) error {
 	if !c.named || input == row.InputValue {
-		return fmt.Errorf("is made from %s, by which no record can be looked for: with `vanished: delete` make it from what the key's "+
+		return fmt.Errorf("is made from %s, by which no record can be looked for: where vanished rows are deleted make it from what the key's "+
 			"pattern captures, %s or %s", input, row.InputKey, row.InputMember)
 	}
 	switch target.Kind {
@@ -58,7 +58,7 @@ func (c *column) sweepable(target row.Column, input string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("is a %s (%s) read as a %s, from which the text in Redis cannot be told: with `vanished: delete` the key is made of "+
+	return fmt.Errorf("is a %s (%s) read as a %s, from which the text in Redis cannot be told: where vanished rows are deleted the key is made of "+
 		"integers, texts, bytes and UUIDs", target.Kind, target.DBType, c.what)
 }
 
@@ -77,13 +77,13 @@ func (m *Mapping) indexOrder() []string {
 }
 
 // Plan is the plan of the deletion: its columns are the key's, in the order of their index, and
-// the generation.
+// the generation if there is one.
 func (v *Vanished) Plan() *row.Plan { return &v.plan }
 
 // KeyText names the key's columns in a message.
 func (v *Vanished) KeyText() string {
 	var names []string
-	for _, c := range v.plan.Columns[:len(v.plan.Columns)-1] {
+	for _, c := range v.plan.Columns[:v.keys] {
 		names = append(names, c.Name)
 	}
 	return list(names)
@@ -95,7 +95,7 @@ func (v *Vanished) Key(texts []string) ([]row.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return values[:len(values)-1], nil
+	return values[:v.keys], nil
 }
 
 // values reads the texts of a row.

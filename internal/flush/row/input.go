@@ -35,6 +35,8 @@ const (
 	// ByPass is ByState, and every pass delivers every record again. One that does not
 	// fit is put aside once, not with each pass.
 	ByPass
+	// ByChanges is ByState, and every page moves the source's place, which is kept in the database.
+	ByChanges
 	// ByLedger is that the pages of a stage are numbered parts, the same at every
 	// reading, and the ledger in the database knows those that are written.
 	ByLedger
@@ -44,6 +46,9 @@ const (
 	// the database is written.
 	ByMark
 )
+
+// Placed reports whether the source's place is kept in the database, and every page moves it.
+func (g Guarantee) Placed() bool { return g == ByPosition || g == ByChanges }
 
 // Once reports whether each record is written once, so that it may be added, or inserted
 // without a key.

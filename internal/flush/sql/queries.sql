@@ -98,5 +98,8 @@ SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d
 -- A generation that is NULL or 0 is that of a row which no scan has written.
 SELECT count(CASE WHEN %[1]s > 0 AND %[1]s <> ? THEN 1 END), count(CASE WHEN %[1]s > 0 THEN 1 END) FROM %[2]s WHERE %[3]s
 
+-- name: key_rows
+SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT %[4]d
+
 -- name: stale_rows
 SELECT %[1]s, %[5]s FROM %[2]s WHERE %[3]s AND %[5]s > 0 AND %[5]s <> ? ORDER BY %[1]s LIMIT %[4]d

@@ -14,7 +14,10 @@ import (
 // limit for a table of any size.
 const sweepStretch = 20_000
 
-var _ flush.StaleFinder = (*Store)(nil)
+var (
+	_ flush.StaleFinder = (*Store)(nil)
+	_ flush.KeyLister   = (*Store)(nil)
+)
 
 // CountStale counts rows of other passes: see flush.StaleFinder.
 func (s *Store) CountStale(ctx context.Context, p *row.Plan, current int64) (stale, all int64, err error) {
@@ -46,6 +49,31 @@ func (s *Store) StaleRows(ctx context.Context, p *row.Plan, current int64, behin
 	return found, err
 }
 
+// KeyRows reads the keys of rows: see flush.KeyLister.
+func (s *Store) KeyRows(ctx context.Context, p *row.Plan, behind []row.Value, limit int) ([][]string, error) {
+	const doing = "list the keys of a table"
+	tx, err := s.database.Session(ctx)
+	if err != nil {
+		return nil, s.failed(ctx, doing, err)
+	}
+	w := s.newWalk(tx, p)
+	where, args := w.between(arguments(behind), nil)
+	var found [][]string
+	err = tx.Read(ctx, fmt.Sprintf(s.queries["key_rows"], w.list(), w.table, where, limit), args, func(row []any) error {
+		found = append(found, texts(row))
+		return nil
+	})
+	tx.Close(err == nil)
+	return found, s.failed(ctx, doing, err)
+}
+
+func arguments(values []row.Value) (args []any) {
+	for i := range values {
+		args = append(args, Argument(&values[i]))
+	}
+	return args
+}
+
 // walk is a way through a table in the order of its key, stretch by stretch.
 type walk struct {
 	store      *Store
@@ -64,16 +92,10 @@ func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each f
 	if err != nil {
 		return s.failed(ctx, doing, err)
 	}
-	w := &walk{store: s, session: tx, plan: p, table: s.dialect.Quote.Table(p.Table.Name)}
-	for _, c := range p.Columns {
-		w.key = append(w.key, s.dialect.Quote.Ident(c.Name))
-	}
+	w := s.newWalk(tx, p)
 	last := len(w.key) - 1
 	w.key, w.generation = w.key[:last], w.key[last]
-	var behind []any
-	for i := range start {
-		behind = append(behind, Argument(&start[i]))
-	}
+	behind := arguments(start)
 	for more := true; more && err == nil; {
 		var edge []any
 		if edge, err = w.edge(ctx, behind); err == nil {
@@ -84,6 +106,15 @@ func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each f
 	}
 	tx.Close(err == nil)
 	return s.failed(ctx, doing, err)
+}
+
+// newWalk is a walk by all columns of a plan.
+func (s *Store) newWalk(session Session, p *row.Plan) *walk {
+	w := &walk{store: s, session: session, plan: p, table: s.dialect.Quote.Table(p.Table.Name)}
+	for _, c := range p.Columns {
+		w.key = append(w.key, s.dialect.Quote.Ident(c.Name))
+	}
+	return w
 }
 
 // edge is the key that ends the stretch behind a key; nil if the table ends before.

@@ -1,0 +1,123 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+)
+
+// KeySweeper is a Source of changes that reads all of its data where it has missed some. After such a
+// pass every row of the table is searched for in the source.
+type KeySweeper interface {
+	Source
+	// Finds fails unless StillMissing can search for records by these inputs alone.
+	Finds(inputs []string) error
+	// Passed says what the reading of a stage was, once Read has returned without an error.
+	Passed(s Stage) Passed
+	// StillMissing returns which of the records do not exist now.
+	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
+}
+
+// Passed is what a KeySweeper has read.
+type Passed struct {
+	Everything bool  // not only what has changed
+	Missed     error // why that may have missed records that existed all the time
+	// Confirmed: an operator has said that all rows may go, so VanishedPct does not count.
+	Confirmed bool
+}
+
+// KeyLister is a Sink that can list the keys of a table. The columns of the plan are the key, in the
+// order of its index. A row with NULL in its key is not listed.
+type KeyLister interface {
+	Sink
+	// KeyRows reads the keys of rows as texts in the order of the plan's columns: the next ones behind
+	// a key, or the first ones if that is nil; none when there are no more.
+	KeyRows(ctx context.Context, p *row.Plan, behind []row.Value, limit int) ([][]string, error)
+}
+
+// compileKeySweep prepares the sweep of a source of changes.
+func (p *Pipeline) compileKeySweep(m *mapping.Mapping, sources []Source) (*vanished, error) {
+	lister, ok := p.cfg.Sink.(KeyLister)
+	if !ok {
+		return nil, errors.New("this database cannot list the keys of a table: set `on_missing: ignore`")
+	}
+	v, inputs, err := m.Vanished("")
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range sources {
+		sweeper, ok := source.(KeySweeper)
+		if !ok {
+			return nil, fmt.Errorf("%s cannot be searched for the records of rows", source.Name())
+		}
+		if err := sweeper.Finds(inputs); err != nil {
+			return nil, fmt.Errorf("table %q: `on_missing: delete` has to find the record of a row by its `key` (%s): %w",
+				m.Plan().Table.Name, v.KeyText(), err)
+		}
+	}
+	return &vanished{Vanished: v, lister: lister}, nil
+}
+
+// sweepKeys deletes the rows whose records do not exist, after a complete pass: first all rows are
+// counted, and those that would go; then these are searched for once more and deleted. A record that
+// appears after it was searched for is a change, which the source delivers later.
+func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
+	sweeper := source.(KeySweeper) // checked by compileKeySweep
+	passed := sweeper.Passed(stage)
+	switch {
+	case !passed.Everything:
+		return nil
+	case passed.Missed != nil:
+		r.note(fmt.Sprintf("%s: no row was looked for that has vanished, because this pass may have missed some: %v", source.Name(),
+			passed.Missed))
+		return nil
+	}
+	if !passed.Confirmed {
+		var gone, all int64
+		err := r.eachKeyPage(ctx, func(texts [][]string) error {
+			missing, err := r.missing(ctx, sweeper, texts)
+			gone, all = gone+int64(len(missing)), all+int64(len(texts))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if gone*100 > all*int64(r.cfg.VanishedPct) {
+			return &TooManyVanishedError{Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: gone, All: all, MaxPct: r.cfg.VanishedPct}
+		}
+		if gone == 0 {
+			return nil
+		}
+	}
+	began := time.Now()
+	return r.eachKeyPage(ctx, func(texts [][]string) error { return r.sweepPage(ctx, sweeper, texts, began) })
+}
+
+// eachKeyPage goes through the rows of the table in the order of its key.
+func (r *run) eachKeyPage(ctx context.Context, do func(texts [][]string) error) error {
+	v := r.vanished
+	for behind := []row.Value(nil); ; {
+		if err := ended(ctx); err != nil {
+			return err
+		}
+		texts, err := retry(ctx, r.cfg.Retry, func() ([][]string, error) {
+			return v.lister.KeyRows(ctx, v.Plan(), behind, sweepRows)
+		})
+		if err != nil {
+			return fmt.Errorf("list the keys of table %q: %w", r.cfg.Mapping.Table, err)
+		}
+		if len(texts) == 0 {
+			return nil
+		}
+		if behind, err = v.Key(texts[len(texts)-1]); err != nil {
+			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
+		}
+		if err := do(texts); err != nil {
+			return err
+		}
+	}
+}
