@@ -27,6 +27,8 @@ type Config struct {
 	// Pending reports cheaply whether a run would find anything to do. nil: the sources'
 	// backlogs are counted.
 	Pending func(ctx context.Context) (bool, error)
+	// Release ends what the sources do between runs. nil: they do nothing.
+	Release func() error
 	// Create: a missing table is created, from the types of the mapping's columns. The Sink
 	// has to be a TableCreator.
 	Create bool
@@ -159,6 +161,15 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 		p.forget()
 	}
 	return r.result, err
+}
+
+// Release ends what the sources do between runs; the next run begins it again. It is called when the
+// term has ended.
+func (p *Pipeline) Release() error {
+	if p.cfg.Release == nil {
+		return nil
+	}
+	return p.cfg.Release()
 }
 
 // Backlog counts the pending changes in Redis over all shards that are Counted. It needs no

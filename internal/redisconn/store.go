@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -44,6 +46,10 @@ type Store struct {
 	host    string   // for messages: never a credential
 	single  *Server  // one server, or the current master behind Sentinels; nil for a Cluster
 	cluster *cluster // nil for anything else
+	number  int      // of the database
+
+	mu       sync.Mutex
+	attached map[string]io.Closer // by name
 }
 
 // Open checks the options. It does not connect: Redis may be unavailable.
@@ -54,7 +60,7 @@ func Open(o Options) (*Store, error) {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
-	s := &Store{opts: o}
+	s := &Store{opts: o, number: o.Database}
 	switch {
 	case (o.URL != "") == (o.Sentinel != nil || len(o.Cluster) > 0), o.Sentinel != nil && len(o.Cluster) > 0:
 		return nil, errors.New("redis: want one of a url, sentinels and a cluster")
@@ -67,7 +73,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.host = where.address
+	s.host, s.number = where.address, where.database
 	s.single = newServer(where.address, func(ctx context.Context) (*wire, error) { return s.connect(ctx, where) }, ping)
 	return s, nil
 }
@@ -105,14 +111,18 @@ func (s *Store) Run(ctx context.Context, key string, command func(redis.Conn) (a
 	return reply, Explain(err)
 }
 
-// Close drops the pooled connections.
+// Database is the number of the database.
+func (s *Store) Database() int { return s.number }
+
+// Close drops the pooled connections, and closes what is attached.
 func (s *Store) Close() error {
+	err := s.detachAll()
 	if s.cluster != nil {
 		s.cluster.close()
 	} else {
 		s.single.close()
 	}
-	return nil
+	return err
 }
 
 // IsCluster reports whether keys are on several servers, by their slots.

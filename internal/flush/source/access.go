@@ -13,8 +13,8 @@ import (
 var stagingCommands = []string{"TYPE K", "EXISTS K", "RENAME K S", "TYPE S", "EXISTS S", "PERSIST S", "UNLINK S",
 	"EXISTS M", "HGET M id", "HMGET M id", "HSET M id 1", "UNLINK M", "EVAL s 3 K S M", "EVALSHA s 3 K S M"}
 
-// capture is a name in a pattern of keys.
-var capture = regexp.MustCompile(`<[^<>]+>`)
+// captureName is a name in a pattern of keys.
+var captureName = regexp.MustCompile(`<[^<>]+>`)
 
 // Access is what the source sends to Redis, of a Cluster or of one server; wait says that
 // it is waited for work.
@@ -55,7 +55,7 @@ func (d Source) live() (keys []string, row string) {
 	if !d.Keyed() {
 		return d.keys, ""
 	}
-	row = capture.ReplaceAllString(d.options.Key, "1")
+	row = captureName.ReplaceAllString(d.options.Key, "1")
 	if d.options.Changed != "" {
 		return []string{d.options.Changed}, row
 	}

@@ -158,6 +158,34 @@ func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanR
 	})
 }
 
+// Matches reports whether a key is one of the pattern. It keeps nothing of it.
+func (s *Scan) Matches(key string) bool {
+	var captures [8]string
+	_, ok := s.pattern.Match(key, captures[:0])
+	return ok
+}
+
+// ReadKeys reads some keys in their order. The record of one that is not there is Gone.
+func (s *Scan) ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yield func(flush.Page) error) error {
+	ids := &idlist.List{}
+	for _, key := range keys {
+		id := []byte(key)
+		if captures, _ := s.pattern.Match(key, nil); len(captures) == 1 { // so that numbers are sorted as numbers
+			id = []byte(captures[0])
+		}
+		ids.Add(id)
+	}
+	ids.Sort()
+	rows := newScanRows(s, 0, yield)
+	rows.gone = true
+	for _, some := range ids.Pages(s.group(), 1) {
+		if err := rows.read(ctx, c, 0, some); err != nil {
+			return err
+		}
+	}
+	return rows.flush()
+}
+
 // current is the pass of a stage.
 func (s *Scan) current(st flush.Stage) (pass, error) {
 	s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/gomodule/redigo/redis"
@@ -28,6 +29,7 @@ type scanRows struct {
 	pace       redisconn.Pace
 	lanes      []laneRows
 	raws       []row.Raw // reused: the fields of a group of hashes
+	gone       bool      // a key that is not there has a record, too
 	object     object.Decoder
 }
 
@@ -43,6 +45,7 @@ type scanned struct {
 	captures     []string
 	fields       []row.Raw
 	value, score row.Raw
+	gone         bool
 	err          error // its own misfortune
 }
 
@@ -86,6 +89,10 @@ func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, key
 	if r.Scan.members() {
 		return r.readMembers(ctx, c, lane, keys)
 	}
+	var all []scanned
+	if r.gone {
+		all = slices.Clone(keys)
+	}
 	var err error
 	switch {
 	case r.value == "hash" && len(r.fields) > 0:
@@ -98,11 +105,26 @@ func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, key
 	if err != nil {
 		return r.fail("read keys of", err)
 	}
+	if r.gone {
+		keys = withGone(all, keys)
+	}
 	size, err := r.add(lane, keys)
 	if len(keys) > 0 {
 		r.pace.Learn(size)
 	}
 	return err
+}
+
+// withGone puts those that were read in their places among all. The others are gone.
+func withGone(all, read []scanned) []scanned {
+	for i := range all {
+		if len(read) > 0 && read[0].key == all[i].key {
+			all[i], read = read[0], read[1:]
+			continue
+		}
+		all[i].gone = true
+	}
+	return all
 }
 
 // readHashes reads fields. A key that is gone, or no hash any more, is left out.
@@ -258,7 +280,7 @@ func (r *scanRows) add(lane int, rows []scanned) (size redisconn.Paced, err erro
 	size.Records = len(rows)
 	for i := range rows {
 		record := r.record(&rows[i], r.generation, raws[i*n:(i+1)*n:(i+1)*n])
-		record.Err = rows[i].err
+		record.Err, record.Gone = rows[i].err, rows[i].gone
 		bytes := record.Size()
 		if len(l.records) > 0 && l.bytes+bytes > r.bytes { // it is too long for this page
 			if err := r.turn(lane); err != nil {

@@ -37,11 +37,13 @@ type Spec struct {
 	// inCluster says why a Redis Cluster cannot hold it; nil: it can.
 	inCluster func(o Options) error
 	open      func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error)
+	// release ends what goes on in a store between the runs; nil: nothing does.
+	release func(s *redisconn.Store, o Options) error
 }
 
 // Sources are all kinds of sources: the one list of them.
 func Sources() []Spec {
-	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, zsetSpec, listSpec, streamSpec, scanSpec}
+	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, zsetSpec, listSpec, streamSpec, scanSpec, captureSpec}
 }
 
 // Options are what a job says of its source. What a kind of source does not have
@@ -52,10 +54,11 @@ type Options struct {
 	Key        string // of every shard ("views:[0-3]"), or the pattern of the rows' keys
 	Changed    string // the index of what has changed
 	Watermark  bool
-	OnMissing  string         // with an index of changes: delete, which is the default, ignore or null
+	OnMissing  string         // with an index of changes, or of a capture: delete, which is the default, ignore or null
 	OnDecrease string         // of totals: stop, which is the default, subtract or restart
 	Vanished   string         // of a scan: ignore, which is the default, or delete
-	MaxPct     int            // of a scan: see flush.Policy.VanishedPct. Default: 10
+	OnFlush    string         // of a capture: see capture.Options
+	MaxPct     int            // of a scan or capture: see flush.Policy.VanishedPct. Default: 10
 	Value      string         // see ScanOptions
 	OnGap      string         // see StreamOptions
 	Start      string         // see StreamOptions
@@ -114,6 +117,9 @@ func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
 	c.Inputs, c.Policy = d.Inputs, d.Policy
 	if keys := d.IdleKeys(); len(keys) > 0 {
 		c.Pending = func(ctx context.Context) (bool, error) { return staging.AnyExists(ctx, s, keys) }
+	}
+	if d.release != nil {
+		c.Release = func() error { return d.release(s, d.options) }
 	}
 	c.NewSources = func(inputs []string) ([]flush.Source, error) { return d.Open(s, inputs) }
 }

@@ -1,9 +1,14 @@
 package follow
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn"
 )
 
 // info is what INFO says of a server and its history.
@@ -18,6 +23,22 @@ type info struct {
 	backlog            bool
 	backlogSize        int64
 	oldest, oldestSize int64 // the first byte of the backlog, counted from 1, and how many there are
+}
+
+// Head asks a master for the end of its history. ErrNotMaster if it is none.
+func Head(ctx context.Context, c redis.Conn) (Position, error) {
+	text, err := redis.String(redis.DoContext(c, ctx, "INFO", "replication"))
+	if err != nil {
+		return Position{}, redisconn.Explain(err)
+	}
+	var i info
+	if err := i.add(text); err != nil {
+		return Position{}, err
+	}
+	if i.role != "master" {
+		return Position{}, fmt.Errorf("%w: it is a %s", ErrNotMaster, i.role)
+	}
+	return Position{ReplID: i.replID, Offset: i.offset, DB: AnyDB}, nil
 }
 
 // add reads a reply of INFO.

@@ -202,6 +202,9 @@ func (k KeyPattern) Key(captures []string) string {
 	return b.String()
 }
 
+// Prefix is what every key begins with.
+func (k KeyPattern) Prefix() string { return k.literals[0] }
+
 // Match appends the captures of a key to into; false if the key is no such key.
 func (k KeyPattern) Match(key string, into []string) ([]string, bool) {
 	last := len(k.Names) - 1

@@ -10,6 +10,7 @@ const (
 	List     = "list"     // JSON objects, pushed at the tail
 	Stream   = "stream"   // entries, read by position
 	Scan     = "scan"     // everything under a pattern of keys, again and again
+	Capture  = "capture"  // what the replication stream says that has changed under a pattern of keys
 )
 
 // Kinds lists all kinds of sources. The registry of sources has the rest of each.
@@ -74,6 +75,10 @@ var kinds = []Kind{
 		Options: map[string]string{
 			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "",
 		},
+	},
+	{
+		Name: "capture", Type: Capture, Key: KeyMatched, Delivers: States, Keeps: true,
+		Options: map[string]string{".from.value": "hash", ".from.on_missing": "delete", ".from.on_flush": "stop", ".from.max_pct": ""},
 	},
 }
 

@@ -1,0 +1,57 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"baton/internal/flush"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/capture"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// CaptureInputs says what a capture of such keys can deliver: what a scan of them does, but the number of a pass.
+func CaptureInputs(key, value string) (row.Inputs, error) {
+	if value == "set" || value == "zset" {
+		return row.Inputs{}, fmt.Errorf("a capture reads no %s: it is hash, string or json; use type: scan", value)
+	}
+	in, err := ScanInputs(key, value)
+	in.Names = slices.DeleteFunc(in.Names, func(name string) bool { return name == row.InputGeneration })
+	in.Guarantee = row.ByChanges
+	return in, err
+}
+
+var captureSpec = Spec{
+	Kind:   spec.Named("capture"),
+	inputs: func(o Options) (row.Inputs, error) { return CaptureInputs(o.Key, o.Value) },
+	policy: func(o Options) (flush.Policy, error) {
+		p := flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, string(mapping.MissingDelete)))}
+		switch p.OnMissing {
+		case mapping.MissingDelete:
+			p.VanishedPct = cmp.Or(o.MaxPct, 10)
+		case mapping.MissingIgnore:
+		default:
+			return p, fmt.Errorf("on_missing: %q: a capture deletes rows, or ignores that their keys are gone", o.OnMissing)
+		}
+		return p, nil
+	},
+	commands: func(o Options, holds string) []string {
+		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PSYNC ? -1")
+	},
+	inCluster: func(Options) error {
+		return errors.New("a capture follows one master, of one server or behind Sentinels, and no cluster yet: use type: scan, or hashes " +
+			"with an index")
+	},
+	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
+		keys, err := NewScan(s, ScanOptions{Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes})
+		if err != nil {
+			return nil, err
+		}
+		return capture.New(s, keys, capture.Options{Job: o.Job, Prefix: keys.pattern.Prefix(), OnFlush: o.OnFlush})
+	},
+	release: func(s *redisconn.Store, o Options) error { return capture.Release(s, o.Job, o.Key) },
+}

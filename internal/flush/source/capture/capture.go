@@ -1,0 +1,298 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/follow"
+	"baton/internal/redisconn/follow/keys"
+)
+
+// Keys are the keys of a job and what their values become: a scan of them.
+type Keys interface {
+	flush.Source // whose Read reads all of them
+	flush.Peeker
+	// Pass says why the last Read may have missed some.
+	Pass(s flush.Stage) (generation int64, missed error)
+	Finds(inputs []string) error
+	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
+	// Matches reports whether a key is one of them. It does not keep the key.
+	Matches(key string) bool
+	// ReadKeys reads some of them. The record of one that is not there is Gone.
+	ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yield func(flush.Page) error) error
+}
+
+// Options describe a capture.
+type Options struct {
+	Job    string
+	Prefix string // what all keys begin with
+	// OnFlush is what happens when a command has emptied the database: stop, which is the default, pass or
+	// delete.
+	OnFlush string
+	// MemoryBudget bounds the keys that have changed and are not flushed, in bytes. Default 32 MiB.
+	MemoryBudget int
+}
+
+// The choices of OnFlush.
+const (
+	flushStop, flushPass, flushDelete = "stop", "pass", "delete"
+)
+
+const defaultMemoryBudget = 32 << 20
+
+// Capture is a flush.Source of the keys that have changed. It keeps its place in the database, and moves it
+// with every page.
+//
+// The stream is followed from the first Stage on, beside the job's runs, until Release, or until the store is
+// closed. All captures of one job and key share that.
+type Capture struct {
+	keys    Keys
+	store   *redisconn.Store
+	options Options
+	stage   string // of the batch
+	batch   *batch
+}
+
+// New checks the options; it does not connect.
+func New(store *redisconn.Store, keys Keys, o Options) (*Capture, error) {
+	o.OnFlush = cmp.Or(o.OnFlush, flushStop)
+	if choices := []string{flushStop, flushPass, flushDelete}; !slices.Contains(choices, o.OnFlush) {
+		return nil, fmt.Errorf("on_flush: %q is unknown: it is stop, pass or delete", o.OnFlush)
+	}
+	if o.MemoryBudget <= 0 {
+		o.MemoryBudget = defaultMemoryBudget
+	}
+	return &Capture{keys: keys, store: store, options: o}, nil
+}
+
+// Name is the pattern of the keys.
+func (c *Capture) Name() string { return c.keys.Name() }
+
+// attached is under which name a store has the feed of a job.
+func attached(job, key string) string { return "capture " + job + " " + key }
+
+// Release ends what follows the stream for a job. The next Stage begins it again.
+func Release(store *redisconn.Store, job, key string) error { return store.Detach(attached(job, key)) }
+
+// closer makes a feed one of the things that are closed with a store.
+type closer struct{ *feed }
+
+func (c closer) Close() error { c.close(); return nil }
+
+// feed is that of the job, made now if there is none.
+func (c *Capture) feed() *feed {
+	made := c.store.Attached(attached(c.options.Job, c.Name()), func() io.Closer {
+		return closer{newFeed(feedOptions{
+			master: c.master, db: c.store.Database(), prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget,
+		})}
+	})
+	return made.(closer).feed
+}
+
+// master is the server that is followed.
+func (c *Capture) master() (follow.Master, tableReader) {
+	m := follow.Master{Wait: c.store.Timeout()}
+	var server *redisconn.Server
+	all, err := c.store.Masters(context.Background()) // of one server and of Sentinels nothing is asked
+	if err == nil {
+		server = all[0]
+		m.Socket = server.Socket
+	}
+	return m, func(ctx context.Context) (*keys.Table, error) {
+		if err != nil {
+			return nil, err
+		}
+		conn, err := server.Borrow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close() // it goes back to the pool
+		return keys.Read(ctx, conn)
+	}
+}
+
+// Stage takes what has changed, or begins a pass over all keys if something may have been missed. It says
+// what it was that was missed, and returns flush.ErrEmptied if on_flush is stop.
+func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.Stage, ok bool, err error) {
+	c.stage, c.batch = newID, nil
+	f := c.feed()
+	if err := f.resume(ctx, position); err != nil {
+		return st, false, c.fail("follow the changes of", err)
+	}
+	b, note, err := f.take(c.options.OnFlush)
+	if b == nil || err != nil {
+		return st, false, c.fail("read the changes of", err)
+	}
+	c.batch = b
+	// After a pass there are the changes of meanwhile, which make it complete.
+	return flush.Stage{ID: newID, Size: int64(len(b.keys)), Resumed: b.debt > 0, Note: note}, true, nil
+}
+
+// of is the batch of a stage.
+func (c *Capture) of(st flush.Stage) (*batch, error) {
+	if c.batch == nil || c.stage != st.ID {
+		return nil, fmt.Errorf("changes %s of %q: %w", st.ID, c.Name(), flush.ErrStaleStage)
+	}
+	return c.batch, nil
+}
+
+// Read yields the present rows of what has changed, or of all keys.
+func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	b, err := c.of(st)
+	if err != nil {
+		return err
+	}
+	f := c.feed()
+	if b.debt == 0 && len(b.keys) == 0 {
+		return yield(flush.Page{Part: -1, Lane: flush.InOrder, Move: f.move(b, true)})
+	}
+	masters, err := c.store.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	conn, err := masters[0].Borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // it goes back to the pool
+	if b.debt > 0 {
+		return c.readAll(ctx, conn, b, yield)
+	}
+	return c.readChanged(ctx, conn, b, yield)
+}
+
+// readChanged yields the rows of the batch. The last page moves the place behind the changes.
+func (c *Capture) readChanged(ctx context.Context, conn redisconn.Conn, b *batch, yield func(flush.Page) error) error {
+	f := c.feed()
+	names := make([]string, 0, len(b.keys))
+	for key := range b.keys {
+		names = append(names, key)
+	}
+	var last *flush.Page
+	give := func(final bool) error {
+		last.Lane, last.Move = flush.InOrder, f.move(b, final)
+		return yield(*last)
+	}
+	err := c.keys.ReadKeys(ctx, conn, names, func(p flush.Page) error {
+		if err := c.saw(ctx, conn); err != nil {
+			return err
+		}
+		if last != nil {
+			if err := give(false); err != nil {
+				return err
+			}
+		}
+		last = &p
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return give(true)
+}
+
+// readAll yields the rows of all keys.
+func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yield func(flush.Page) error) error {
+	f := c.feed()
+	st, _, err := c.keys.Stage(ctx, c.stage, "")
+	if err != nil {
+		return err
+	}
+	err = c.keys.Read(ctx, st, func(p flush.Page) error {
+		if err := c.saw(ctx, conn); err != nil {
+			return err
+		}
+		p.Lane, p.Move = flush.InOrder, f.move(b, false)
+		return yield(p)
+	})
+	if err != nil {
+		return err
+	}
+	_, b.missed = c.keys.Pass(st)
+	return nil
+}
+
+// saw notes how far the server is of which values were read.
+func (c *Capture) saw(ctx context.Context, conn redis.Conn) error {
+	head, err := follow.Head(ctx, conn)
+	if err == nil {
+		err = c.feed().saw(head)
+	}
+	return c.fail("read changed keys of", err)
+}
+
+// Finds implements flush.KeySweeper.
+func (c *Capture) Finds(inputs []string) error { return c.keys.Finds(inputs) }
+
+// Passed implements flush.KeySweeper.
+func (c *Capture) Passed(st flush.Stage) flush.Passed {
+	b, err := c.of(st)
+	if err != nil {
+		return flush.Passed{Everything: true, Missed: err}
+	}
+	return flush.Passed{Everything: b.debt > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
+}
+
+// StillMissing implements flush.KeySweeper.
+func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
+	return c.keys.StillMissing(ctx, records)
+}
+
+// Discard notes that all of a stage is in the database.
+func (c *Capture) Discard(_ context.Context, st flush.Stage) error {
+	b, err := c.of(st)
+	if err != nil {
+		return err
+	}
+	if b.debt > 0 {
+		c.feed().pay(b)
+	}
+	return nil
+}
+
+// Wait returns when a key has changed, or a run has to say something.
+func (c *Capture) Wait(ctx context.Context) error {
+	f := c.feed()
+	tick := time.NewTicker(time.Second) // for what happens by the clock
+	defer tick.Stop()
+	for !f.works() {
+		select {
+		case <-f.changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return ctx.Err()
+}
+
+// Backlog counts the keys that have changed and are not in the database. Only the node that follows the
+// stream knows them.
+func (c *Capture) Backlog(context.Context) (int64, error) {
+	made, ok := c.store.Attachment(attached(c.options.Job, c.Name()))
+	if !ok {
+		return 0, nil
+	}
+	return made.(closer).backlog(), nil
+}
+
+// Peek reads up to n rows, whether they have changed or not. It changes nothing.
+func (c *Capture) Peek(ctx context.Context, n int) ([]row.Record, error) { return c.keys.Peek(ctx, n) }
+
+// fail adds the action, the key and the remedy to an error.
+func (c *Capture) fail(doing string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%s %q for job %q: %w", doing, c.Name(), c.options.Job, redisconn.Explain(err))
+}

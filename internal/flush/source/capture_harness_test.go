@@ -1,0 +1,212 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/mapping"
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
+)
+
+// captureJob is a job that captures strings "s:<id>" into a table of id and v. It has one process at a time,
+// which follows the stream until it ends.
+type captureJob struct {
+	t       testing.TB
+	open    func(dial func(string) error) *redisconn.Store
+	table   *scanTable
+	options Options
+
+	observing sync.Mutex
+	observe   func(string) error
+
+	store    *redisconn.Store
+	pipeline *flush.Pipeline
+	waiter   flush.Waiter // its source
+	epoch    int64
+	ids      int
+	marks    int
+	mu       sync.Mutex
+	notes    []string
+}
+
+func newCaptureJob(t testing.TB, r *testsupport.Redis) *captureJob {
+	return captureAt(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
+}
+
+func captureAt(t testing.TB, o redisconn.Options) *captureJob {
+	j := &captureJob{t: t, table: newScanTable("id", "v")}
+	j.open = func(step func(string) error) *redisconn.Store {
+		o := o
+		o.Dial = redistest.Dial(step)
+		s, err := redisconn.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	t.Cleanup(func() { j.die() })
+	return j
+}
+
+// at is a step of the process.
+func (j *captureJob) at(step string) error {
+	j.observing.Lock()
+	defer j.observing.Unlock()
+	if j.observe == nil {
+		return nil
+	}
+	return j.observe(step)
+}
+
+// watch makes observe hear of every step.
+func (j *captureJob) watch(observe func(string) error) {
+	j.observing.Lock()
+	defer j.observing.Unlock()
+	j.observe = observe
+}
+
+// live starts a process, if there is none.
+func (j *captureJob) live() {
+	j.t.Helper()
+	if j.store != nil {
+		return
+	}
+	j.store = j.open(j.at)
+	j.epoch++
+	o := j.options
+	o.Job, o.Type, o.Key, o.Value = "capture", "capture", cmp.Or(o.Key, "s:<id>"), "string"
+	if o.Rows == 0 {
+		o.Rows = 10
+	}
+	d, err := Describe(o)
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	cfg := flush.Config{
+		Job: "capture", NodeID: "n", Sink: j.table, Lanes: max(1, o.Lanes),
+		Mapping: mapping.Spec{Table: "rows", Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{"id": {}, "v": {From: "$value"}}},
+		NewID:   func() (string, error) { j.ids++; return fmt.Sprint("stage", j.ids), nil },
+		OnNote: func(text string) {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.notes = append(j.notes, text)
+		},
+		Retry: flush.Retry{Attempts: 1},
+	}
+	d.Configure(&cfg, j.store)
+	open := cfg.NewSources
+	cfg.NewSources = func(inputs []string) ([]flush.Source, error) {
+		sources, err := open(inputs)
+		if err == nil {
+			j.waiter = sources[0].(flush.Waiter)
+		}
+		return sources, err
+	}
+	cfg = flushtest.Observed(cfg, func(s flushtest.Step) error { return j.at(string(s)) })
+	if j.pipeline, err = flush.New(cfg); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// die ends the process.
+func (j *captureJob) die() {
+	if j.store != nil {
+		_ = j.store.Close()
+	}
+	j.store = nil
+}
+
+func (j *captureJob) run(ctx context.Context) error {
+	j.t.Helper()
+	j.live()
+	_, err := j.pipeline.Run(ctx, leader{j.epoch})
+	return err
+}
+
+// must runs until a command of this moment has been flushed.
+func (j *captureJob) must(c testsupport.Client) {
+	j.t.Helper()
+	j.mark(c)
+	if err := j.until(j.marked); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// until runs until something is so, or a run fails.
+func (j *captureJob) until(so func() bool) error {
+	j.t.Helper()
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); {
+		if err := j.run(j.t.Context()); err != nil {
+			return err
+		}
+		if so() {
+			return nil
+		}
+		if err := j.waiter.Wait(j.t.Context()); err != nil {
+			return err
+		}
+	}
+	j.t.Fatal("it never comes to that")
+	return nil
+}
+
+var errDies = errors.New("the process dies here")
+
+// mark changes a key of which marked knows when it has reached the table.
+func (j *captureJob) mark(c testsupport.Client) {
+	j.t.Helper()
+	j.marks++
+	c.Do("SET", "s:mark", j.marks)
+}
+
+func (j *captureJob) marked() bool { return j.table.texts()["mark"] == fmt.Sprint(j.marks) }
+
+// told are the notes since the last call.
+func (j *captureJob) told() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text := strings.Join(j.notes, "\n")
+	j.notes = nil
+	return text
+}
+
+// equal compares the table with Redis, row for row.
+func (j *captureJob) equal(c testsupport.Client) {
+	j.t.Helper()
+	same(j.t, "rows", contentsOf(j.t, c), j.table.texts())
+}
+
+// contentsOf are the strings "s:<id>" by their ids.
+func contentsOf(t testing.TB, c testsupport.Client) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	keys, err := redis.Strings(c.Do("KEYS", "s:*"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if c.Str("TYPE", key) == "string" {
+			all[strings.TrimPrefix(key, "s:")] = c.Str("GET", key)
+		}
+	}
+	return all
+}
+
+// mustEqual runs until now, and compares.
+func (j *captureJob) mustEqual(c testsupport.Client) {
+	j.t.Helper()
+	j.must(c)
+	j.equal(c)
+}

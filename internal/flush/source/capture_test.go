@@ -1,0 +1,356 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/testsupport"
+)
+
+func TestWhateverChangesReachesTheTable(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	g.Do("SET", "s:old", "there before")
+	g.Do("SET", "other:1", "not ours")
+	j.mustEqual(g.Client)
+	if notes := j.told(); !strings.Contains(notes, "the job is new") {
+		t.Errorf("notes: %q", notes)
+	}
+	for _, commands := range []string{
+		"SET s:1 a", "SET s:1 b|APPEND s:1 c", "DEL s:1", "MSET s:1 x other:2 y s:2 z s:3 w", "RENAME s:1 s:4", "COPY s:2 s:5",
+		"MULTI|SET s:6 a|SELECT 2|SET s:6 elsewhere|SELECT 0|SET s:7 b|EXEC", "SET s:2 gone EX 1000|EXPIRE s:2 -1", "MOVE s:4 3",
+		"EVAL return+redis.call('SET','s:8','lua') 0", "SET s:6 x PX 1|AWAIT s:6", "INCR s:9|INCRBYFLOAT s:9 1.5", "GETDEL s:9",
+		"DEL s:3|LPUSH s:3 list", "DEL s:3|SET s:3 again", "SELECT 3|MOVE s:4 0|SELECT 0", "SET s:old new|DEL s:old", "RPUSH l b a|SORT l ALPHA STORE s:8",
+		"DEL s:8 s:7 s:6 s:5 s:4 s:3 s:2 s:1",
+	} {
+		for command := range strings.SplitSeq(commands, "|") {
+			words := strings.Split(command, " ")
+			if words[0] == "AWAIT" {
+				for g.Num("EXISTS", words[1]) == 1 {
+					continue
+				}
+				continue
+			}
+			var args []any
+			for _, word := range words[1:] {
+				args = append(args, strings.ReplaceAll(word, "+", " "))
+			}
+			g.Do(words[0], args...)
+		}
+		j.must(g.Client)
+		want := contentsOf(t, g.Client)
+		if got := j.table.texts(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("after %s: %v, want %v", commands, got, want)
+		}
+	}
+	if notes := j.told(); notes != "" {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
+// Only what has changed is read, and once for all its changes.
+func TestOnlyChangedKeysAreRead(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	for i := range 500 {
+		g.Send("SET", fmt.Sprintf("s:%d", i), i)
+	}
+	g.Do("")
+	j.mustEqual(g.Client)
+	for i := range 1000 {
+		g.Send("SET", fmt.Sprintf("s:%d", i%5), i)
+	}
+	g.Do("")
+	calls := g.CallsOf(func() { j.mustEqual(g.Client) })
+	// equal itself reads everything once.
+	if n := calls["get"] - 501; n > 40 || calls["scan"] > 0 {
+		t.Errorf("%d GET and %d SCAN for 1000 changes of 5 keys", n, calls["scan"])
+	}
+}
+
+// A process that begins goes on where the one before has left, without reading everything.
+func TestATakeOverGoesOnFromThePlaceInTheDatabase(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	g.Do("SET", "s:1", "a")
+	j.mustEqual(g.Client)
+	j.die()
+	j.told()
+	g.Do("SET", "s:1", "b")
+	g.Do("SET", "s:2", "c")
+	calls := g.CallsOf(func() { j.must(g.Client) })
+	j.equal(g.Client)
+	if notes := j.told(); calls["scan"] != 0 || calls["psync"] != 1 || !strings.Contains(notes, "+CONTINUE") {
+		t.Errorf("%d SCAN, %d PSYNC, notes %q", calls["scan"], calls["psync"], notes)
+	}
+}
+
+func TestAStreamThatIsGoneIsMadeUpForByAPass(t *testing.T) {
+	g := newRig(t, testsupport.RedisArgs("--repl-backlog-size", "16384"))
+	j := newCaptureJob(t, g.redis)
+	for i := range 100 {
+		g.Do("SET", fmt.Sprintf("s:%d", i), "a")
+	}
+	j.mustEqual(g.Client)
+	j.die()
+	j.told()
+	g.Do("DEL", "s:7")
+	g.Do("SET", "s:new", "b")
+	for i := range 50 {
+		g.Do("SET", "other", strings.Repeat("x", 1000+i))
+	}
+	j.mustEqual(g.Client)
+	if notes := j.told(); !strings.Contains(notes, "raise repl-backlog-size") {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
+func TestAnInterruptedStreamGoesOnByItself(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	j.mustEqual(g.Client)
+	for i := range 5 {
+		g.Do("SET", fmt.Sprintf("s:%d", i), "a")
+		g.Do("CLIENT", "KILL", "TYPE", "replica")
+		g.Do("SET", fmt.Sprintf("s:%d", i), "b")
+		for limit := time.Now().Add(time.Minute); ; {
+			err := j.run(t.Context())
+			if err == nil {
+				break
+			}
+			if time.Now().After(limit) {
+				t.Fatal(err)
+			}
+		}
+		j.mustEqual(g.Client)
+	}
+	if calls := g.Calls(); calls["scan"] > 2 {
+		t.Errorf("%d SCAN", calls["scan"])
+	}
+}
+
+// More changes than memory are no changes too many.
+func TestMoreChangesThanMemoryLeadToAPass(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	j.options.Rows = 1000
+	j.mustEqual(g.Client)
+	long := strings.Repeat("k", 20_000)
+	for i := range 2000 {
+		g.Send("SET", fmt.Sprintf("s:%s%d", long, i), i)
+		if i%3 == 0 {
+			g.Send("DEL", fmt.Sprintf("s:%s%d", long, i))
+		}
+	}
+	g.Do("")
+	j.must(g.Client)
+	if notes := j.told(); !strings.Contains(notes, "memory") {
+		t.Errorf("notes: %q", notes)
+	}
+	j.mustEqual(g.Client)
+}
+
+func TestWhatIsNotKnownLeadsToAPass(t *testing.T) {
+	g := newRig(t, testsupport.RedisArgs("--rename-command", "APPEND", "hidden"))
+	j := newCaptureJob(t, g.redis)
+	g.Do("SET", "s:1", "a")
+	j.mustEqual(g.Client)
+	j.told()
+	g.Do("hidden", "s:1", "b") // not even the server's list has it under this name
+	j.mustEqual(g.Client)
+	if notes := j.told(); !strings.Contains(notes, `"hidden" is not known`) {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
+func TestAnEmptiedDatabaseIsAnOperatorsDecision(t *testing.T) {
+	for i, empty := range []string{"FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "SELECT 1|SWAPDB 1 0|SELECT 0"} {
+		g := newRig(t)
+		j := newCaptureJob(t, g.redis)
+		for n := range 30 {
+			g.Do("SET", fmt.Sprintf("s:%d", n), "a")
+		}
+		j.mustEqual(g.Client)
+		before := j.table.Count("rows")
+		for command := range strings.SplitSeq(empty, "|") {
+			words := strings.Split(command, " ")
+			var args []any
+			for _, word := range words[1:] {
+				args = append(args, word)
+			}
+			g.Do(words[0], args...)
+		}
+		g.Do("SET", "s:new", "b")
+		wait := func() error { return j.until(func() bool { return false }) }
+		if err := wait(); !errors.Is(err, flush.ErrEmptied) || !strings.Contains(err.Error(), "on_flush") {
+			t.Errorf("%s: run ended with %v", empty, err)
+		}
+		j.die() // another node finds the same
+		if err := wait(); !errors.Is(err, flush.ErrEmptied) {
+			t.Errorf("%s: the next process's run ended with %v", empty, err)
+		}
+		if n := j.table.Count("rows"); n < before {
+			t.Errorf("%s: %d rows of %d are left", empty, n, before)
+		}
+		if j.options.OnFlush = "delete"; i%2 == 0 {
+			j.options.OnFlush = "pass"
+			j.die()
+			if err := wait(); !errors.Is(err, flush.ErrTooManyVanished) {
+				t.Errorf("%s: with on_flush: pass the run ended with %v", empty, err)
+			}
+			j.options.MaxPct = 100
+		}
+		j.die()
+		if j.mustEqual(g.Client); j.table.Count("rows") != 2 {
+			t.Errorf("%s: %d rows are left", empty, j.table.Count("rows"))
+		}
+	}
+}
+
+// A row must never keep a write that a failover has lost. The process ends where the row is written and the
+// place is still before the write, or behind it.
+func TestAWriteThatAFailoverLostDoesNotStayInTheTable(t *testing.T) {
+	for _, step := range []string{"applied", ""} {
+		g := newRig(t)
+		replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(g.redis))
+		r := replica.Client(t)
+		j := newCaptureJob(t, g.redis)
+		j.options.Rows, j.options.MaxPct = 3, 100
+		for i := range 20 {
+			g.Do("SET", fmt.Sprintf("s:%d", i), "kept")
+		}
+		j.mustEqual(g.Client)
+		g.Do("WAIT", 1, 60_000)
+		r.Do("REPLICAOF", "NO", "ONE")
+		for i := range 15 {
+			g.Do("SET", fmt.Sprintf("s:%d", i), "lost")
+		}
+		g.Do("SET", "s:new", "lost, too")
+		if step != "" {
+			j.watch(func(s string) error {
+				if s == step {
+					return errDies
+				}
+				return nil
+			})
+			if err := j.until(func() bool { return false }); !errors.Is(err, errDies) {
+				t.Fatal(err)
+			}
+		} else {
+			j.mustEqual(g.Client)
+		}
+		j.die()
+		g.redis.Kill()
+		if texts := fmt.Sprint(j.table.texts()); !strings.Contains(texts, "lost") {
+			t.Fatalf("the table has no row of a lost write: %s", texts)
+		}
+		second := newCaptureJob(t, replica)
+		second.table, second.epoch, second.options = j.table, j.epoch, j.options
+		second.mustEqual(r)
+		want := "a failover may have lost writes"
+		if step == "" {
+			want = "beyond what the promoted master had"
+		}
+		if notes := second.told(); !strings.Contains(notes, want) {
+			t.Errorf("%q: notes: %q", step, notes)
+		}
+	}
+}
+
+// A leader that goes on after its successor has taken over writes nothing.
+func TestADeposedCaptureWritesNothing(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	g.Do("SET", "s:1", "a")
+	j.mustEqual(g.Client)
+	second := newCaptureJob(t, g.redis)
+	second.table, second.epoch = j.table, j.epoch
+	j.watch(at("before-apply", func() {
+		g.Do("SET", "s:1", "c")
+		second.mustEqual(g.Client)
+	}))
+	g.Do("SET", "s:1", "b")
+	var err error
+	for limit := time.Now().Add(time.Minute); err == nil && time.Now().Before(limit); {
+		err = j.run(t.Context())
+	}
+	if !errors.Is(err, flush.ErrFenced) {
+		t.Errorf("run ended with %v", err)
+	}
+	second.mustEqual(g.Client)
+}
+
+// The process ends, or the run fails, at any step: the table is right after the next run.
+func TestARunThatEndsAnywhereLosesNothing(t *testing.T) {
+	for name, dies := range map[string]bool{"the process dies": true, "the run fails": false} {
+		for _, lanes := range []int{1, 2} {
+			for _, pass := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, lanes=%d, pass=%v", name, lanes, pass), func(t *testing.T) {
+					t.Parallel()
+					endAnywhere(t, dies, lanes, pass)
+				})
+			}
+		}
+	}
+}
+
+func endAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
+	g := newRig(t, testsupport.RedisArgs("--rename-command", "APPEND", "hidden"))
+	j := newCaptureJob(t, g.redis)
+	j.options.Rows, j.options.Lanes, j.options.MaxPct = 3, lanes, 100
+	for i := range 10 {
+		g.Do("SET", fmt.Sprintf("s:%d", i), "old")
+	}
+	j.mustEqual(g.Client)
+	other := g.redis.Client(t) // of the observer, which is called by other goroutines
+	for n, hit := 1, true; hit; n++ {
+		if pass {
+			g.Do("hidden", "other", "x") // it is not known which key that changes
+		}
+		if dies {
+			j.die()
+			j.live()
+		}
+		passed := 0
+		j.watch(func(step string) error {
+			if passed++; passed != n {
+				return nil
+			}
+			if _, err := other.Conn.Do("SET", "s:meanwhile", n); err != nil {
+				return err
+			}
+			return errDies
+		})
+		g.Do("DEL", fmt.Sprintf("s:%d", n%10))
+		for i := range 4 {
+			g.Do("SET", fmt.Sprintf("s:%d", (n+i+1)%10), n)
+		}
+		j.mark(g.Client)
+		_ = j.until(j.marked)
+		j.observing.Lock()
+		hit, j.observe = passed >= n, nil
+		j.observing.Unlock()
+		if dies {
+			j.die()
+		}
+		for limit := time.Now().Add(time.Minute); ; {
+			err := j.run(t.Context())
+			if err == nil {
+				break
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("step %d: %v", n, err)
+			}
+		}
+		if j.mustEqual(g.Client); t.Failed() {
+			t.Fatalf("after step %d", n)
+		}
+		if !hit && n < 30 {
+			t.Errorf("%d steps", n)
+		}
+	}
+}

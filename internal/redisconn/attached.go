@@ -1,0 +1,55 @@
+package redisconn
+
+import (
+	"errors"
+	"io"
+)
+
+// Attached is what uses the store beside its calls, under a name, until it is detached or the store is
+// closed. The first call makes it.
+func (s *Store) Attached(name string, open func() io.Closer) io.Closer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if made, ok := s.attached[name]; ok {
+		return made
+	}
+	made := open()
+	if s.attached == nil {
+		s.attached = map[string]io.Closer{}
+	}
+	s.attached[name] = made
+	return made
+}
+
+// Attachment is what Attached has made; false if it has not.
+func (s *Store) Attachment(name string) (io.Closer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made, ok := s.attached[name]
+	return made, ok
+}
+
+// Detach closes what Attached has made. It does nothing if there is nothing of that name.
+func (s *Store) Detach(name string) error {
+	s.mu.Lock()
+	made, ok := s.attached[name]
+	delete(s.attached, name)
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return made.Close()
+}
+
+// detachAll closes everything that was attached.
+func (s *Store) detachAll() error {
+	s.mu.Lock()
+	all := s.attached
+	s.attached = nil
+	s.mu.Unlock()
+	var failed []error
+	for _, made := range all {
+		failed = append(failed, made.Close())
+	}
+	return errors.Join(failed...)
+}
