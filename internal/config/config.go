@@ -198,19 +198,24 @@ type From struct {
 	// Retain is how long entries of a stream stay once they are in the database; 1ms
 	// trims them at once. Stream only. Default: they stay, the producer trims.
 	Retain time.Duration `yaml:"retain,omitempty"`
-	// Value is what the keys of a scan hold: hash, string, json (an object in a
-	// string), set or zset. Scan only. Default: hash.
+	// Value is what the keys of a scan or capture hold: hash, string, json (an object in a
+	// string), and of a scan set or zset. Scan and capture only. Default: hash.
 	Value string `yaml:"value,omitempty"`
 	// Vanished is what happens to rows whose key is gone after a complete scan: ignore
 	// or delete, which needs generation. Scan only. Default: ignore.
 	Vanished string `yaml:"vanished,omitempty"`
-	// MaxPct is the share of the table's rows, in percent, that one scan may delete;
-	// with more the job fails and deletes none. Scan only. Default: 10.
+	// MaxPct is the share of the table's rows, in percent, that one scan, or one pass of a
+	// capture, may delete; with more the job fails and deletes none. Scan and capture only.
+	// Default: 10.
 	MaxPct int `yaml:"max_pct,omitempty" config:"positive"`
 	// OnMissing is what happens to the row of a changed id whose hash or member is gone:
-	// delete it, ignore the change, or set its columns to null. Hashes and zset only.
-	// Default: delete.
+	// delete it, ignore the change, or set its columns to null; of a capture the row of a
+	// key that is gone: delete or ignore. Hashes, zset and capture only. Default: delete.
 	OnMissing string `yaml:"on_missing,omitempty" config:"null"`
+	// OnFlush is what a capture does after FLUSHALL, FLUSHDB or SWAPDB: stop the job, make
+	// a pass over all keys, which deletes no more rows than max_pct, or delete every row
+	// that has no key any more. Capture only. Default: stop.
+	OnFlush string `yaml:"on_flush,omitempty"`
 }
 
 // To is the SQL side of a flush.

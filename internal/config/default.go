@@ -79,7 +79,7 @@ func (f *Flush) withDefaults() {
 			fill(o.word, kind.Options[o.path])
 		}
 	}
-	if f.From.Vanished == "delete" && kind.Takes(".from.max_pct") {
+	if f.From.deletesVanished() && kind.Takes(".from.max_pct") {
 		fill(&f.From.MaxPct, 10)
 	}
 	if f.From.Type != "" {

@@ -67,7 +67,7 @@ func structure() map[string]keywords {
 		},
 
 		"jobs[].flush":               {"required": []any{"from", "to"}, "type": "object", "allOf": flushOfEachType()},
-		"jobs[].flush.from":          {"dependentRequired": keywords{"on_decrease": []any{"mode"}, "max_pct": []any{"vanished"}}},
+		"jobs[].flush.from":          {"dependentRequired": keywords{"on_decrease": []any{"mode"}}},
 		"jobs[].flush.from.start":    {"pattern": "^$|" + streamStart.String()},
 		"jobs[].flush.to":            {"allOf": targetOfEachMode()},
 		"jobs[].flush.to.key":        once(keywords{}),
@@ -118,6 +118,12 @@ func flushOfEachType() []any {
 		of := slices.DeleteFunc(spec.Kinds(), func(k spec.Kind) bool { return k.Type != source })
 		if !slices.ContainsFunc(of, func(k spec.Kind) bool { return !k.Indexed }) {
 			ofFrom["required"] = []any{"changed"}
+		}
+		if source == spec.Scan {
+			ofFrom["dependentRequired"] = keywords{"max_pct": []any{"vanished"}}
+		}
+		if source == spec.Capture {
+			from["value"], from["on_missing"] = among("hash", "string", "json", ""), among("delete", "ignore", "")
 		}
 		if of[0].Delivers == spec.States {
 			ofTo["required"] = []any{"key"}

@@ -20,7 +20,8 @@ func (f *Flush) options() []option {
 	word := func(path string, word *string) option { return option{path, *word != "", word} }
 	return []option{
 		word(".from.changed", &from.Changed), word(".from.mode", &from.Mode), word(".from.on_decrease", &from.OnDecrease),
-		word(".from.on_missing", &from.OnMissing), word(".from.on_gap", &from.OnGap), word(".from.start", &from.Start),
+		word(".from.on_missing", &from.OnMissing), word(".from.on_flush", &from.OnFlush),
+		word(".from.on_gap", &from.OnGap), word(".from.start", &from.Start),
 		{".from.retain", from.Retain != 0, nil}, word(".from.value", &from.Value), word(".from.vanished", &from.Vanished),
 		{".from.max_pct", from.MaxPct != 0, nil}, word(".to.generation", &f.To.Generation),
 		{".to.delete_when", len(f.To.DeleteWhen) > 0, nil},

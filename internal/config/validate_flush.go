@@ -82,15 +82,39 @@ func (v *validator) choices(path string, f From) {
 	v.choice(path+".on_gap", f.OnGap, "stop", "continue")
 	v.choice(path+".value", f.Value, "hash", "string", "json", "set", "zset")
 	v.choice(path+".vanished", f.Vanished, "ignore", "delete")
+	v.choice(path+".on_flush", f.OnFlush, "stop", "pass", "delete")
+	v.captured(path, f)
 	if f.Start != "" && !streamStart.MatchString(f.Start) {
 		v.fail(path+".start", "%q is not known here; want beginning, end, or the id of an entry, such as 1526919030474-0", f.Start)
 	}
-	if _, set := v.places[path+".max_pct"]; set && f.Kind().Takes(".from.max_pct") && f.Vanished != "delete" {
-		v.fail(path+".max_pct", "only with vanished: delete; remove it")
+	if _, set := v.places[path+".max_pct"]; set && f.Kind().Takes(".from.max_pct") && !f.deletesVanished() {
+		with := "vanished"
+		if f.Type == spec.Capture {
+			with = "on_missing"
+		}
+		v.fail(path+".max_pct", "only with %s: delete; remove it", with)
 	}
 	if f.MaxPct < 0 || f.MaxPct > 100 {
 		v.fail(path+".max_pct", "%d: want 1 to 100, in percent of the table's rows", f.MaxPct)
 	}
+}
+
+// captured refuses what a capture has not of the words that others have.
+func (v *validator) captured(path string, f From) {
+	if f.Type != spec.Capture {
+		return
+	}
+	if f.Value == "set" || f.Value == "zset" {
+		v.fail(path+".value", "%s: a capture reads hash, string or json; use type: scan", f.Value)
+	}
+	if f.OnMissing == "null" {
+		v.fail(path+".on_missing", "null: a capture deletes the row of a key that is gone, or ignores it; want delete or ignore")
+	}
+}
+
+// deletesVanished reports whether rows are deleted that a complete pass has not found.
+func (f From) deletesVanished() bool {
+	return f.Vanished == "delete" || f.Type == spec.Capture && (f.OnMissing == "" || f.OnMissing == "delete")
 }
 
 // sizes checks what goes together, and the numbers.
@@ -176,6 +200,10 @@ func modesOf(kind spec.Kind) []string {
 // sweeps refuses a second scan into a table: to each of them the rows of the other
 // would have vanished.
 func (v *validator) sweeps(path string, f Flush, seen map[string]string) {
+	if f.From.Type == spec.Capture && f.From.deletesVanished() {
+		v.captures(path, f, seen)
+		return
+	}
 	if f.To.Generation == "" || !f.From.Kind().Takes(".to.generation") {
 		return
 	}
@@ -183,6 +211,17 @@ func (v *validator) sweeps(path string, f Flush, seen map[string]string) {
 	if other, twice := seen[table]; twice {
 		v.fail(path+".to.generation", "%s counts the passes of %s in the same column of the same table, "+
 			"so each would take the rows of the other for vanished; give each a column of its own", f.To.Generation, other)
+		return
+	}
+	seen[table] = strings.TrimSuffix(path, ".flush")
+}
+
+// captures refuses a second capture into a table: each would delete the rows of the other.
+func (v *validator) captures(path string, f Flush, seen map[string]string) {
+	table := f.To.Database + "\x00" + f.To.Table
+	if other, twice := seen[table]; twice {
+		v.fail(path+".to.table", "%s captures into %s, too, so each would delete the rows of the other; give each a table of its own, or set "+
+			"on_missing: ignore", other, f.To.Table)
 		return
 	}
 	seen[table] = strings.TrimSuffix(path, ".flush")

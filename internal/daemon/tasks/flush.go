@@ -44,7 +44,7 @@ func Source(j config.Job) (source.Source, error) {
 	o := source.Options{
 		Job: j.Name, Type: from.Type, Key: from.Key, Changed: from.Changed, Watermark: from.Mode == config.ModeWatermark,
 		OnMissing: from.OnMissing, OnDecrease: from.OnDecrease, Vanished: from.Vanished, MaxPct: from.MaxPct,
-		Value: from.Value, OnGap: from.OnGap, Start: from.Start, Rows: j.Flush.BatchRows, Bytes: j.Flush.BatchBytes,
+		OnFlush: from.OnFlush, Value: from.Value, OnGap: from.OnGap, Start: from.Start, Rows: j.Flush.BatchRows, Bytes: j.Flush.BatchBytes,
 		Lanes: j.Flush.Lanes,
 	}
 	if from.Retain > 0 {

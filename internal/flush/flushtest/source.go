@@ -42,6 +42,7 @@ var sourceCases = []struct {
 	{"AnotherStageIsLeftAlone", SourceBench.stages, anotherStageIsLeftAlone},
 	{"WhatComesLaterIsAnotherStage", SourceBench.stages, whatComesLaterIsAnotherStage},
 	{"APlaceLeadsToTheNext", SourceBench.places, aPlaceLeadsToTheNext},
+	{"ChangesLeadFromPlaceToPlace", SourceBench.changes, changesLeadFromPlaceToPlace},
 	{"EveryPassDeliversEverything", SourceBench.passes, everyPassDeliversEverything},
 }
 
@@ -56,7 +57,10 @@ func (b SourceBench) passes() bool {
 }
 
 // stages: what is pending is frozen under an id.
-func (b SourceBench) stages() bool { return !b.places() && !b.passes() }
+func (b SourceBench) stages() bool { return !b.places() && !b.passes() && !b.changes() }
+
+// changes: what has changed is read, from a place in the database on.
+func (b SourceBench) changes() bool { return b.Promises.Guarantee == row.ByChanges }
 
 // Source runs the suite. fresh makes a bench on which nothing is pending.
 func Source(t *testing.T, fresh func(t *testing.T) SourceBench) {
@@ -116,7 +120,7 @@ func aPeekTakesNothing(t *testing.T, b SourceBench) {
 	}
 	src := b.Open(t, b.Inputs)
 	st := stage(t, src, "a", "")
-	if got := records(t, read(t, src, st)); st.Resumed || len(got) != some {
+	if got := records(t, read(t, src, st)); st.Resumed && !b.changes() || len(got) != some {
 		t.Errorf("%d records are left, want %d; stage %+v", len(got), some, st)
 	}
 }
@@ -227,6 +231,44 @@ func aPlaceLeadsToTheNext(t *testing.T, b SourceBench) {
 	} else if ok {
 		if more := records(t, read(t, last, st)); len(more) > 0 {
 			t.Errorf("%d records behind the last page", len(more))
+		}
+	}
+}
+
+// The first stage has everything there is, and the next ones what has changed since.
+func changesLeadFromPlaceToPlace(t *testing.T, b SourceBench) {
+	b.Add(t, 0, some)
+	src := b.Open(t, b.Inputs)
+	place := ""
+	follow := func(src flush.Source, id string) (found []row.Record) {
+		st := stage(t, src, id, place)
+		for _, p := range read(t, src, st) {
+			if p.Move == nil || p.Move.From != place || p.Move.To == place {
+				t.Fatalf("a page goes %+v, and the place is %q", p.Move, place)
+			}
+			place = p.Move.To
+			found = append(found, p.Records...)
+		}
+		if err := discard(t.Context(), src, st); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if all := follow(src, "a"); len(all) != some {
+		t.Errorf("%d records of %d", len(all), some)
+	}
+	follow(src, "b") // what came meanwhile, of which nothing is
+	successor := b.Open(t, b.Inputs)
+	b.Add(t, some, some+3)
+	seen := map[string]bool{}
+	for i := 0; len(seen) < 3; i++ {
+		for _, r := range follow(successor, fmt.Sprint("c", i)) {
+			seen[r.Key] = true
+		}
+		if w, ok := successor.(flush.Waiter); ok && len(seen) < 3 {
+			if err := w.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

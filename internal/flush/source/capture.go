@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"baton/internal/flush"
-	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/capture"
 	"baton/internal/flush/source/spec"
@@ -29,18 +28,18 @@ var captureSpec = Spec{
 	Kind:   spec.Named("capture"),
 	inputs: func(o Options) (row.Inputs, error) { return CaptureInputs(o.Key, o.Value) },
 	policy: func(o Options) (flush.Policy, error) {
-		p := flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, string(mapping.MissingDelete)))}
+		p := flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete"))}
 		switch p.OnMissing {
-		case mapping.MissingDelete:
+		case "delete":
 			p.VanishedPct = cmp.Or(o.MaxPct, 10)
-		case mapping.MissingIgnore:
+		case "ignore":
 		default:
 			return p, fmt.Errorf("on_missing: %q: a capture deletes rows, or ignores that their keys are gone", o.OnMissing)
 		}
 		return p, nil
 	},
 	commands: func(o Options, holds string) []string {
-		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PSYNC ? -1")
+		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PSYNC ? -1", "PUBLISH baton:capture x")
 	},
 	inCluster: func(Options) error {
 		return errors.New("a capture follows one master, of one server or behind Sentinels, and no cluster yet: use type: scan, or hashes " +

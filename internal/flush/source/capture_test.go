@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -349,8 +350,33 @@ func endAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
 		if j.mustEqual(g.Client); t.Failed() {
 			t.Fatalf("after step %d", n)
 		}
-		if !hit && n < 30 {
+		if !hit && n < 20 {
 			t.Errorf("%d steps", n)
 		}
 	}
+}
+
+// A dead letter is replayed by reading its key again, wherever the leader is.
+func TestAMarkedKeyIsReadAgain(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	g.Do("SET", "s:1", "a")
+	j.mustEqual(g.Client)
+	j.table.put("1", "wrong")
+	store := openStore(t, g.redis.URL())
+	d, err := Describe(Options{Job: "capture", Type: "capture", Key: "s:<id>", Value: "string"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := d.Open(store, []string{"id", "$value"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := sources[0].(interface {
+		Mark(ctx context.Context, newID string, ids []string) error
+	})
+	if err := marker.Mark(t.Context(), "new", []string{"s:1", "other:1", "s:none"}); err != nil {
+		t.Fatal(err)
+	}
+	j.mustEqual(g.Client)
 }

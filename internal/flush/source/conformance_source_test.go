@@ -50,6 +50,10 @@ var conformances = map[string]struct {
 		func(g *rig, n int) {
 			g.Do("HSET", fmt.Sprint("user:", n), "name", fmt.Sprint("Ann ", n))
 		}},
+	"capture": {Options{Type: "capture", Key: "user:<id>", Value: "hash", OnFlush: "delete"}, []string{"id", row.InputKey, "name"},
+		func(g *rig, n int) {
+			g.Do("HSET", fmt.Sprint("user:", n), "name", fmt.Sprint("Ann ", n))
+		}},
 }
 
 func TestEverySourceKeepsThePromisesOfItsPort(t *testing.T) {

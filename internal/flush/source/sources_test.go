@@ -16,6 +16,7 @@ import (
 func TestASourceSaysWhatItLeavesToItsJob(t *testing.T) {
 	hashes := Options{Type: "hashes", Key: "user:<id>"}
 	scan := Options{Type: "scan", Key: "user:<id>", Value: "hash"}
+	capture := Options{Type: "capture", Key: "user:<id>", Value: "hash"}
 	totals := Options{Type: "counters", Key: "totals", Watermark: true, Rows: 7, OnDecrease: "restart"}
 	with := func(o Options, change func(*Options)) Options { change(&o); return o }
 	for _, c := range []struct {
@@ -31,6 +32,9 @@ func TestASourceSaysWhatItLeavesToItsJob(t *testing.T) {
 		{with(scan, func(o *Options) { o.Vanished, o.MaxPct = "ignore", 50 }), flush.Policy{}},
 		{with(scan, func(o *Options) { o.Vanished = "delete" }), flush.Policy{VanishedPct: 10}},
 		{with(scan, func(o *Options) { o.Vanished, o.MaxPct = "delete", 50 }), flush.Policy{VanishedPct: 50}},
+		{capture, flush.Policy{OnMissing: mapping.MissingDelete, VanishedPct: 10}},
+		{with(capture, func(o *Options) { o.MaxPct = 50 }), flush.Policy{OnMissing: mapping.MissingDelete, VanishedPct: 50}},
+		{with(capture, func(o *Options) { o.OnMissing, o.MaxPct = "ignore", 50 }), flush.Policy{OnMissing: mapping.MissingIgnore}},
 		{totals, flush.Policy{BatchRows: 7, OnDecrease: flush.DecreaseRestart}},
 		{with(totals, func(o *Options) { o.Key = "total:<page>" }), flush.Policy{BatchRows: 7, OnDecrease: flush.DecreaseRestart}},
 	} {
@@ -41,6 +45,13 @@ func TestASourceSaysWhatItLeavesToItsJob(t *testing.T) {
 	_, err := Describe(with(scan, func(o *Options) { o.Vanished = "perhaps" }))
 	if err == nil || !strings.Contains(err.Error(), `vanished: "perhaps"`) {
 		t.Error(err)
+	}
+	for want, change := range map[string]func(*Options){
+		`on_missing: "null"`: func(o *Options) { o.OnMissing = "null" }, "reads no zset": func(o *Options) { o.Value = "zset" },
+	} {
+		if _, err := Describe(with(capture, change)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
 	}
 }
 
@@ -74,7 +85,7 @@ func TestAKindIsWhatItsSourceDoes(t *testing.T) {
 			delivers = spec.Increments
 		}
 		looks := guarantee == row.ByPass || guarantee == row.ByMark
-		if s.Delivers != delivers || s.Looks != looks || s.Keeps != (looks || guarantee == row.ByPosition) ||
+		if s.Delivers != delivers || s.Looks != looks || s.Keeps != (looks || guarantee.Placed()) ||
 			s.Watermark != (guarantee == row.ByMark) {
 			t.Errorf("%+v, and its source %+v", s.Kind, inputs)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -93,7 +94,7 @@ func (c closer) Close() error { c.close(); return nil }
 func (c *Capture) feed() *feed {
 	made := c.store.Attached(attached(c.options.Job, c.Name()), func() io.Closer {
 		return closer{newFeed(feedOptions{
-			master: c.master, db: c.store.Database(), prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget,
+			master: c.master, db: c.store.Database(), number: strconv.Itoa(c.store.Database()), prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget,
 		})}
 	})
 	return made.(closer).feed
@@ -284,6 +285,26 @@ func (c *Capture) Backlog(context.Context) (int64, error) {
 		return 0, nil
 	}
 	return made.(closer).backlog(), nil
+}
+
+// Mark marks keys as changed, so that they are read again. Whoever follows the stream hears of it.
+func (c *Capture) Mark(ctx context.Context, _ string, names []string) error {
+	commands := make([]redisconn.Command, len(names))
+	for i, name := range names {
+		commands[i] = redisconn.Cmd("PUBLISH", remark, strconv.Itoa(c.store.Database())+" "+name)
+	}
+	_, err := c.store.Run(ctx, "", func(conn redis.Conn) (any, error) {
+		for some := range slices.Chunk(commands, 100) {
+			if err := redisconn.SendAll(conn, some...); err != nil {
+				return nil, err
+			}
+			if err := redisconn.AllDone(ctx, conn); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	return c.fail("mark changed keys of", err)
 }
 
 // Peek reads up to n rows, whether they have changed or not. It changes nothing.

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type feed struct {
 type feedOptions struct {
 	master func() (follow.Master, tableReader)
 	db     int
+	number string // db as a text
 	prefix string
 	match  func(key string) bool
 	budget int // for pending keys, in bytes
@@ -79,8 +81,18 @@ func newFeed(o feedOptions) *feed {
 	return &feed{feedOptions: o, changed: make(chan struct{}, 1), pending: map[string]struct{}{}}
 }
 
+// remark is the channel of keys that are to be read again: a publication is part of the stream, and changes
+// nothing. The message is the number of the database and the key.
+const remark = "baton:capture"
+
 // Command implements follow.Handler.
 func (f *feed) Command(db int, args [][]byte) {
+	if len(args) == 3 && string(args[1]) == remark && bytes.EqualFold(args[0], []byte("PUBLISH")) {
+		if number, key, ok := bytes.Cut(args[2], []byte(" ")); ok && string(number) == f.number {
+			(*changes)(f).Key(f.db, key)
+		}
+		return
+	}
 	if !f.table.Changes(db, args, (*changes)(f)) {
 		f.owe(fmt.Sprintf("the command %s is not known, so any key may have changed", nameOf(args)))
 	}
