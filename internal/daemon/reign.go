@@ -63,6 +63,7 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	c.clock.Settled(ctx)
 	err := c.runner.Run(ctx, c.termOf(term), jobs)
 	cancel(err) // an abdication came first, or is none
+	r.work.End()
 	if !forget() {
 		<-ended
 	}

@@ -81,7 +81,7 @@ func (f *flushJob) judge(err error) error {
 	case errors.Is(err, flush.ErrFenced):
 		f.metrics.FlushFenced(f.Config.Name)
 		return fmt.Errorf("%w: %w", job.ErrNotLeader, err)
-	case errors.Is(err, flush.ErrTooManyDead), errors.Is(err, flush.ErrGap):
+	case errors.Is(err, flush.ErrTooManyDead), errors.Is(err, flush.ErrGap), errors.Is(err, flush.ErrEmptied):
 		return &job.PauseError{Err: err}
 	}
 	return err

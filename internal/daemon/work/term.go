@@ -15,6 +15,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
+	"baton/internal/flush"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/redisconn"
@@ -55,8 +56,9 @@ type Term struct {
 	term    *elector.Term
 	sampler *sampler
 
-	mu    sync.Mutex
-	bound map[string]boundTask // by job
+	mu      sync.Mutex
+	bound   map[string]boundTask // by job
+	flushes []*flush.Pipeline    // of all that were bound
 }
 
 // boundTask is a task in one term.
@@ -70,6 +72,18 @@ type boundTask struct {
 func (l Lock) Begin(term *elector.Term) *Term {
 	return &Term{Lock: l, term: term, bound: map[string]boundTask{},
 		sampler: &sampler{log: l.Log, ledger: l.Ledger, nodeID: term.NodeID(), epoch: term.Epoch()}}
+}
+
+// End ends what the flushes do between their runs: another node goes on with it.
+func (t *Term) End() {
+	t.mu.Lock()
+	flushes := t.flushes
+	t.mu.Unlock()
+	for _, p := range flushes {
+		if err := p.Release(); err != nil {
+			t.Log.Warn("what a flush does between its runs did not end", zap.Error(err))
+		}
+	}
 }
 
 // Commands are the names of the jobs whose commands go on.
@@ -114,6 +128,7 @@ func (t *Term) bind(of Task, keep config.History) boundTask {
 		notes: t.Notes, ledger: t.Ledger, watch: t.Watch,
 	}
 	b.job.Run = b.flush.run
+	t.flushes = append(t.flushes, of.pipeline)
 	return b
 }
 
