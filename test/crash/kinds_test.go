@@ -27,6 +27,7 @@ const (
 	list      kind = "list"
 	stream    kind = "stream"
 	scan      kind = "scan"
+	capture   kind = "capture"
 )
 
 // fixture is what a kind of source is fed with, and how it is set up.
@@ -81,6 +82,11 @@ func fixtures() map[kind]fixture {
 		scan: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}, Generation: "pass"}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Rows, Value: "hash", Rows: pageRows, Vanished: "delete", MaxPct: 90}
 		}, []string{"INFO", "SCAN", "HMGET", "TYPE"}},
+		capture: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{
+			"id": {}, "name": {}, "age": {},
+		}}, 2, func(s spec) source.Options {
+			return source.Options{Key: s.Rows, Value: "hash", Rows: pageRows, MaxPct: 90}
+		}, []string{"COMMAND", "REPLCONF", "INFO", "PSYNC", "SCAN", "HMGET", "TYPE"}},
 	}
 }
 
@@ -202,9 +208,9 @@ func fillHashes(c *cell) {
 	c.dead = 2
 }
 
-// createTable gives a scan a table of its own: what it does not find there has vanished.
+// createTable gives a scan or capture a table of its own: what it does not find there has vanished.
 func (c *cell) createTable() {
-	if c.kind == scan {
+	if c.kind == scan || c.kind == capture {
 		c.db.Exec(c.t, fmt.Sprintf(peopleSQL, c.spec("").Table)+c.engine())
 	}
 }

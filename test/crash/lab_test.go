@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -90,7 +91,24 @@ func newLab(t *testing.T, db *testsupport.Database) *lab {
 	// No key: what is written twice is there twice.
 	db.Exec(t, "CREATE TABLE events (id bigint NOT NULL, name varchar(40) NOT NULL, age integer CHECK (age >= 0))"+engine)
 	l.stores = l.open(t, l.spec("test"), ignore)
+	l.beginBacklog()
 	return l
+}
+
+// beginBacklog makes the server keep a backlog of its stream, as the first replica does. It gives its
+// history another name then, which a leader confirms at its next renewal: those of a cell have none.
+func (l *lab) beginBacklog() {
+	l.test.Helper()
+	replica, c := l.redis.Conn(), l.redis.Client(l.test)
+	if err := errors.Join(replica.Send("PSYNC", "?", "-1"), replica.Flush()); err != nil {
+		l.test.Fatal(err)
+	}
+	for limit := time.Now().Add(time.Minute); !strings.Contains(c.Str("INFO", "replication"), "repl_backlog_active:1"); {
+		if time.Now().After(limit) {
+			l.test.Fatal("the server keeps no backlog")
+		}
+	}
+	_ = replica.Close()
 }
 
 const peopleSQL = "CREATE TABLE %s (id bigint PRIMARY KEY, name varchar(40) NOT NULL, age integer CHECK (age >= 0), pass bigint)"
@@ -174,7 +192,7 @@ func (c *cell) spec(nodeID string) spec {
 	s.Live, s.Kept, s.Rows = livePrefix+fmt.Sprint(c.n), fmt.Sprint("kept:", c.n), fmt.Sprintf("row:%d:<id>", c.n)
 	s.RemoveEvery = cmp.Or(c.removeEvery, 1) // at once, so that every step is reached
 	s.Table = c.kind.fixture().table
-	if c.kind == scan {
+	if c.kind == scan || c.kind == capture {
 		s.Table = fmt.Sprintf("scan_%d", c.n)
 	}
 	return s

@@ -4,6 +4,7 @@ package redistest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // Redis knows scripts by it
 	"encoding/hex"
@@ -14,11 +15,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Before and After name the steps of a command, or of a script by its file name without .lua.
-// Commands that are sent together have the steps of the first one.
+// Commands that are sent together have the steps of the first one. A replication stream has none.
 func Before(name string) string { return "before " + name }
 
 // After is the step when the reply has come and has not been seen yet.
@@ -52,6 +54,9 @@ type conn struct {
 	again    bool          // the script was not known, and is sent as a whole
 	patience time.Duration // of a Write
 	failed   error
+	// stream: PSYNC was sent, and what comes is no reply to a command; came: it has begun.
+	stream atomic.Bool
+	came   bool
 }
 
 // group is commands that were sent together.
@@ -71,6 +76,9 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
+	if c.stream.Load() { // an acknowledgement, while another goroutine reads
+		return c.Conn.Write(p)
+	}
 	if c.failed != nil {
 		return 0, c.failed
 	}
@@ -88,6 +96,7 @@ func (c *conn) Write(p []byte) (int, error) {
 		if err := c.step(Before(name), name); err != nil {
 			return 0, err
 		}
+		c.stream.Store(name == "PSYNC")
 	}
 	if c.patience > 0 {
 		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
@@ -103,6 +112,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, c.failed
 	}
 	n, err := c.Conn.Read(p)
+	if c.stream.Load() {
+		if c.came || n == 0 {
+			return n, err
+		}
+		c.came = true
+		return n, cmp.Or(c.step(After("PSYNC"), "PSYNC"), err)
+	}
 	c.asking = true
 	for _, unknown := range c.replies.read(p[:n]) {
 		if len(c.groups) == 0 {

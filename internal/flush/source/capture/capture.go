@@ -122,7 +122,7 @@ func (c *Capture) master() (follow.Master, tableReader) {
 	}
 }
 
-// Stage takes what has changed, or begins a pass over all keys if something may have been missed. It says
+// Stage takes what has changed before it was called, or begins a pass over all keys if something may have been missed. It says
 // what it was that was missed, and returns flush.ErrEmptied if on_flush is stop.
 func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.Stage, ok bool, err error) {
 	c.stage, c.batch = newID, nil
@@ -130,13 +130,38 @@ func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.S
 	if err := f.resume(ctx, position); err != nil {
 		return st, false, c.fail("follow the changes of", err)
 	}
+	if err := c.catchUp(ctx, f); err != nil {
+		return st, false, c.fail("follow the changes of", err)
+	}
 	b, note, err := f.take(c.options.OnFlush)
 	if b == nil || err != nil {
 		return st, false, c.fail("read the changes of", err)
 	}
 	c.batch = b
-	// After a pass there are the changes of meanwhile, which make it complete.
-	return flush.Stage{ID: newID, Size: int64(len(b.keys)), Resumed: b.debt > 0, Note: note}, true, nil
+	// After a pass there are the changes of meanwhile, which make it complete; and who is cut off does not
+	// know whether there are any.
+	return flush.Stage{ID: newID, Size: int64(len(b.keys)), Resumed: b.debt > 0 || b.cutOff, Note: note}, true, nil
+}
+
+// catchUp waits until everything has been heard of that has changed before now.
+func (c *Capture) catchUp(ctx context.Context, f *feed) error {
+	if !f.isJoined() {
+		return nil // there is only a place to be moved
+	}
+	masters, err := c.store.Masters(ctx)
+	if err != nil {
+		return err
+	}
+	conn, err := masters[0].Borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // it goes back to the pool
+	head, err := follow.Head(ctx, conn)
+	if err != nil {
+		return err
+	}
+	return f.catchUp(ctx, head)
 }
 
 // of is the batch of a stage.

@@ -70,6 +70,7 @@ type batch struct {
 	at     follow.Position
 	debt   int   // the debts that this pass pays; 0: it is none
 	owed   owed  // of the places of a pass
+	cutOff bool  // the stream is not followed: it only moves the place
 	missed error // why the pass may have missed something
 	text   string
 	place  place
@@ -190,6 +191,12 @@ func (f *feed) oweLocked(why string) {
 		f.why = why
 	}
 	f.debts++
+}
+
+func (f *feed) isJoined() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.joined
 }
 
 // backlog is how many keys are pending.

@@ -22,9 +22,21 @@ func (f *feed) resume(ctx context.Context, text string) error {
 		f.close()
 		f.restart(text, p)
 	}
+	return f.until(ctx, func() bool { return f.joined || f.movesOnly() })
+}
+
+// catchUp waits until all changes up to here have been heard of, if the stream is followed.
+func (f *feed) catchUp(ctx context.Context, head follow.Position) error {
+	return f.until(ctx, func() bool {
+		return f.movesOnly() || f.joined && f.reached.ReplID == head.ReplID && f.reached.Offset >= head.Offset
+	})
+}
+
+// until waits until something is so. Its error says why the stream is not followed.
+func (f *feed) until(ctx context.Context, so func() bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for tries := f.tries; !f.joined && !f.movesOnly(); {
+	for tries := f.tries; !so(); {
 		if f.tries > tries && f.problem != nil {
 			return f.problem
 		}
@@ -118,7 +130,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 		b, note = &batch{keys: f.pending}, news
 		f.clear()
 	}
-	b.at, b.text, b.place = f.reached, f.base, f.place
+	b.at, b.text, b.place, b.cutOff = f.reached, f.base, f.place, !f.joined
 	f.batch = b
 	return b, note, nil
 }
