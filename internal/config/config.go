@@ -171,7 +171,7 @@ const (
 
 // From is the Redis side of a flush.
 type From struct {
-	// Type is counters, hashes, zset, list, stream or scan. Required.
+	// Type is counters, hashes, zset, list, stream, scan or capture. Required.
 	Type string `yaml:"type"`
 	// Key is the key to read. [a-b] stands for every number from a to b. For
 	// hashes and scan, and for counters with a key each, it has an <id> instead, where a

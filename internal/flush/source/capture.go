@@ -38,8 +38,8 @@ var captureSpec = Spec{
 		}
 		return p, nil
 	},
-	commands: func(o Options, holds string) []string {
-		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PSYNC ? -1", "PUBLISH baton:capture x")
+	commands: func(o Options, holds string) []string { // and PSYNC, which no transaction takes
+		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PUBLISH baton:capture x")
 	},
 	inCluster: func(Options) error {
 		return errors.New("a capture follows one master, of one server or behind Sentinels, and no cluster yet: use type: scan, or hashes " +

@@ -29,7 +29,8 @@ becomes of one depends on its source:
   counters       its amount is added, in the transaction that removes the letter
   list, stream   it is inserted, likewise. Where the table has a row of its key
                  already, that may be newer: then only with --overwrite
-  hashes, zset   the row is marked as changed: the next flush reads its value
+  hashes, zset,  the row is marked as changed: the next flush reads its value
+  capture
   scan           the letter is dropped: the next pass reads the key's value
 
 Each is written once, however often it is replayed, from however many hosts, and

@@ -53,10 +53,10 @@ func (f *feed) until(ctx context.Context, so func() bool) error {
 	return nil
 }
 
-// movesOnly reports whether there is nothing to be read, and a place to be moved: after the server has stopped,
+// movesOnly reports whether the stream is not followed, and there is nothing but a place to be moved: after the server has stopped,
 // its backlog begins where it ended.
 func (f *feed) movesOnly() bool {
-	return f.end != nil && len(f.pending) == 0 && f.emptied == "" && f.debts == f.paid && f.base != "" && f.shouldMove()
+	return f.end != nil && !f.joined && len(f.pending) == 0 && f.emptied == "" && f.debts == f.paid && f.base != "" && f.shouldMove()
 }
 
 // settle finds out what the database has of the last batch; false if another leader has moved the place, or the
