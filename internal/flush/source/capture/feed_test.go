@@ -1,0 +1,218 @@
+package capture
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn/follow"
+	"baton/internal/redisconn/follow/keys"
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+// table is that of a real server.
+func table(t testing.TB) *keys.Table {
+	t.Helper()
+	all, err := keys.Read(t.Context(), testsupport.StartRedis(t).Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// fed is a feed of "s:<id>" of database 2 that has joined.
+func fed(t testing.TB, budget int) *feed {
+	f := newFeed(feedOptions{db: 2, number: "2", prefix: "s:", match: func(key string) bool { return strings.HasPrefix(key, "s:") }, budget: budget})
+	f.table = table(t)
+	f.end = func() {}
+	f.base, f.place = "base", place{at: follow.Position{ReplID: "id", Offset: 100}, owed: owesNothing}
+	f.hasJoined(follow.Joined{How: follow.Continued, At: f.place.at, Backlog: 1 << 20}, false)
+	return f
+}
+
+func (f *feed) hears(db int, commands ...string) {
+	for _, c := range commands {
+		var args [][]byte
+		for word := range strings.FieldsSeq(c) {
+			args = append(args, []byte(word))
+		}
+		f.Command(db, args)
+	}
+}
+
+func TestAFeedHearsOfItsOwnKeys(t *testing.T) {
+	f := fed(t, 1<<20)
+	f.hears(2, "SET s:1 x", "SET other x", "MSET s:2 a t:1 b", "DEL s:3", "SET s:1 y")
+	f.hears(0, "SET s:elsewhere x", "MOVE s:4 2", "COPY s:5 s:6 DB 2")
+	f.hears(follow.AnyDB, "SET s:7 x")
+	f.Command(0, [][]byte{[]byte("publish"), []byte("baton:capture"), []byte("2 s:8")})
+	f.Command(0, [][]byte{[]byte("publish"), []byte("baton:capture"), []byte("3 s:wrong")})
+	f.Command(0, [][]byte{[]byte("publish"), []byte("baton:capture"), []byte("2 other")})
+	want := strings.Fields("s:1 s:2 s:3 s:4 s:6 s:7 s:8")
+	for _, key := range want {
+		if _, there := f.pending[key]; !there {
+			t.Errorf("%s is not pending", key)
+		}
+	}
+	if len(f.pending) != len(want) || f.debts != f.paid || f.emptied != "" {
+		t.Errorf("pending %v, %d debts, %q", f.pending, f.debts, f.emptied)
+	}
+}
+
+func TestOnlyItsOwnDatabaseIsEmptied(t *testing.T) {
+	for command, want := range map[string]bool{
+		"2 FLUSHDB": true, "1 FLUSHDB": false, "1 FLUSHALL": true, "-1 FLUSHDB": true, "0 SWAPDB_1_2": true, "0 SWAPDB_0_1": false,
+		"0 SWAPDB_2_2": false,
+	} {
+		f := fed(t, 1<<20)
+		number, words, _ := strings.Cut(command, " ")
+		var db int
+		if _, err := fmt.Sscan(number, &db); err != nil {
+			t.Fatal(err)
+		}
+		f.hears(db, strings.ReplaceAll(words, "_", " "))
+		if (f.emptied != "") != want {
+			t.Errorf("%s: %q", command, f.emptied)
+		}
+	}
+}
+
+// A place that no page of the batch had was moved by another leader.
+func TestABatchIsSettledByThePlaceInTheDatabase(t *testing.T) {
+	for _, c := range []struct {
+		at      func(first, last string) string
+		knows   bool
+		pending int
+	}{
+		{func(_, last string) string { return last }, true, 1},
+		{func(first, _ string) string { return first }, true, 3},
+		{func(_, _ string) string { return "base" }, true, 3},
+		{func(_, _ string) string { return "another" }, false, 1},
+	} {
+		f := fed(t, 1<<20)
+		f.hears(2, "MSET s:1 a s:2 b")
+		f.Reached(follow.Position{ReplID: "id", Offset: 200, DB: 2})
+		b, _, err := f.take(flushStop)
+		if err != nil || len(b.keys) != 2 || len(f.pending) != 0 {
+			t.Fatalf("%+v, %v", b, err)
+		}
+		first, last := f.move(b, false).To, f.move(b, true).To
+		f.hears(2, "SET s:3 c")
+		at := c.at(first, last)
+		p, _ := parsePlace(at)
+		if knows := f.settle(at, p); knows != c.knows || len(f.pending) != c.pending {
+			t.Errorf("at %q: known %v, pending %v", at, knows, f.pending)
+		}
+	}
+}
+
+func TestThePlaceMovesBehindTheChangesWithTheLastPage(t *testing.T) {
+	f := fed(t, 1<<20)
+	f.hears(2, "SET s:1 a")
+	f.Reached(follow.Position{ReplID: "id", Offset: 200, DB: 2})
+	b, _, _ := f.take(flushStop)
+	f.hears(2, "SET s:1 b")
+	f.Reached(follow.Position{ReplID: "id", Offset: 300, DB: 3})
+	if err := f.saw(follow.Position{ReplID: "id", Offset: 350}); err != nil {
+		t.Fatal(err)
+	}
+	first, last := f.move(b, false), f.move(b, true)
+	if first.From != "base" || first.To != "id 100 0 350 - 1" || last.From != first.To || last.To != "id 200 2 350 - 2" {
+		t.Errorf("%+v, %+v", first, last)
+	}
+	if f.place, _ = parsePlace(last.To); len(f.pending) != 1 || f.shouldMove() {
+		t.Errorf("pending %v, moves %v", f.pending, f.shouldMove())
+	}
+	f.moved = time.Now().Add(-moveEvery - time.Second)
+	if !f.shouldMove() {
+		t.Error("the place stays where it is for ever")
+	}
+}
+
+// What was read of a master that was replaced counts up to where both have the same history.
+func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
+	for _, c := range []struct {
+		seen, sawLate int64
+		owes          bool
+	}{{400, 0, false}, {401, 0, true}, {0, 400, false}, {0, 401, true}} {
+		f := fed(t, 1<<20)
+		f.Reached(follow.Position{ReplID: "id", Offset: 300})
+		f.seen = c.seen
+		f.hasJoined(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "new", Offset: 300}, Shared: 400}, false)
+		if c.sawLate > 0 {
+			if err := f.saw(follow.Position{ReplID: "id", Offset: c.sawLate}); err != nil {
+				t.Error(err)
+			}
+		}
+		if owes := f.debts > f.paid; owes != c.owes {
+			t.Errorf("%+v: owes a pass: %v", c, owes)
+		}
+		if err := f.saw(follow.Position{ReplID: "third", Offset: 1}); err == nil {
+			t.Error("values of an unknown master count")
+		}
+	}
+}
+
+func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
+	f := fed(t, 1<<20)
+	f.owe("a reason")
+	f.owe("another one")
+	b, note, err := f.take(flushStop)
+	if err != nil || b.debt != 2 || !strings.HasSuffix(note, "all keys are read: a reason") {
+		t.Fatalf("%+v, %q, %v", b, note, err)
+	}
+	b.missed = redis.Error("moved")
+	if f.pay(b); f.debts == f.paid {
+		t.Error("it is paid")
+	}
+	b.missed = nil
+	f.owe("meanwhile")
+	if f.pay(b); f.paid != 2 || f.debts != 3 {
+		t.Errorf("%d of %d are paid", f.paid, f.debts)
+	}
+}
+
+func TestAFullFeedForgetsKeysAndOwesAPass(t *testing.T) {
+	f := fed(t, 10*(keyCost+4))
+	for i := range 100 {
+		f.hears(2, fmt.Sprintf("SET s:%02d x", i))
+	}
+	if len(f.pending) > 10 || f.debts == f.paid {
+		t.Errorf("%d keys are pending, %d debts", len(f.pending), f.debts)
+	}
+	if b, _, _ := f.take(flushStop); b.debt == 0 || f.full {
+		t.Errorf("%+v, full %v", b, f.full)
+	}
+	f.hears(2, "SET s:1 x")
+	if len(f.pending) != 1 {
+		t.Error("changes during the pass are not noted")
+	}
+}
+
+func TestHearingOfAPendingKeyAllocatesNothing(t *testing.T) {
+	f := fed(t, 1<<20)
+	args := [][]byte{[]byte("HSET"), []byte("s:1"), []byte("a"), []byte("b")}
+	f.Command(2, args)
+	if n := testing.AllocsPerRun(100, func() { f.Command(2, args) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkHear(b *testing.B) {
+	f := fed(b, 64<<20)
+	var all [][][]byte
+	for i := range 95_000 {
+		all = append(all, [][]byte{[]byte("HSET"), fmt.Appendf(nil, "s:%d", i), []byte("name"), []byte("x")})
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		f.Command(2, all[i%len(all)])
+		i++
+	}
+}
