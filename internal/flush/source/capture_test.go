@@ -380,3 +380,19 @@ func TestAMarkedKeyIsReadAgain(t *testing.T) {
 	}
 	j.mustEqual(g.Client)
 }
+
+// The stream may be behind; a run waits for it.
+func TestARunFlushesWhatWasWrittenBeforeItBegan(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	j.mustEqual(g.Client)
+	for i := range 300 {
+		g.Do("SET", "s:1", i)
+		if err := j.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := j.table.texts()["1"]; got != fmt.Sprint(i) {
+			t.Fatalf("after a run the row is %q, and %d was written before it began", got, i)
+		}
+	}
+}
