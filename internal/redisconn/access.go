@@ -6,6 +6,7 @@ import "slices"
 type Access struct {
 	Subject string // the subject of findings; "": the server
 	Places  []Place
+	Follows bool // its replication stream is read
 	// Consequence of a refusal, and when it shows without a check: "at the first flush".
 	Consequence, Shows string
 }

@@ -67,8 +67,14 @@ func TestAFindingForEveryState(t *testing.T) {
 		{"failover without a guard", "role:master connected_slaves:1", "min-replicas-to-write=0", "warning: min-replicas-to-write is 0"},
 		{"failover with one", "role:master connected_slaves:1 min_slaves_good_slaves:1", "", ""},
 		{"failover without a replica", "role:master connected_slaves:0", "", "warning: no replica follows it"},
+		{"who only follows the stream", "role:master connected_slaves:1 slave0:ip=10.0.0.2,port=65536,state=online,offset=0,lag=1", "",
+			"warning: no replica follows it"},
+		{"a guard that counts followers", "role:master min_slaves_good_slaves:2", "", "warning: min-replicas-to-write counts baton"},
+		{"a short backlog", "role:master repl_backlog_size:1048576 master_repl_offset:10485760 uptime_in_seconds:100", "",
+			"warning: its replication backlog (repl-backlog-size 1 MiB) holds what is written in about 10s"},
 	} {
-		x := &examination{options: PreflightOptions{Data: true}, failover: true}
+		follows := []Access{{Follows: !strings.HasPrefix(c.name, "failover")}}
+		x := &examination{options: PreflightOptions{Data: true, Accesses: follows}, failover: true}
 		config := map[string]string{"save": "60 1"}
 		if strings.HasPrefix(c.name, "managed") {
 			config = nil

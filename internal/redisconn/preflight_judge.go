@@ -18,6 +18,7 @@ func (x *examination) judge(f facts) {
 	x.persistence(f)
 	x.disk(f)
 	x.replicas(f)
+	x.followed(f)
 }
 
 // oldest is the oldest supported version.
@@ -216,7 +217,7 @@ func (x *examination) replicas(f facts) {
 	if f.info["role"] != "master" {
 		return
 	}
-	n := int(f.number("connected_slaves"))
+	lines, n := f.replicas()
 	if want := x.options.WaitReplicas; want > n {
 		x.add(finding.SeverityError, fmt.Sprintf("%d replicas follow it, and election.wait_replicas is %d", n, want),
 			"a lock that fewer replicas have does not count: no node leads", "start replicas, or lower election.wait_replicas")
@@ -230,8 +231,7 @@ func (x *examination) replicas(f facts) {
 			"if its disk is lost, so are the changes that have not been flushed; nothing takes over meanwhile", remedy)
 		return
 	}
-	for i := range n {
-		replica := f.info["slave"+strconv.Itoa(i)]
+	for _, replica := range lines {
 		state, lag := infoField(replica, "state"), infoField(replica, "lag")
 		seconds, _ := strconv.Atoi(lag) // no number: not online
 		if where := infoField(replica, "ip") + ":" + infoField(replica, "port"); replica != "" && (state != "online" || seconds > lagging) {
@@ -241,7 +241,7 @@ func (x *examination) replicas(f facts) {
 				"look into the replica's log and network")
 		}
 	}
-	x.replicaLag(f, n)
+	x.replicaLag(f, lines)
 	if !x.failover {
 		return
 	}
@@ -257,11 +257,10 @@ func (x *examination) replicas(f facts) {
 
 // replicaLag reports connected replicas whose lag exceeds the backlog: below that a replica
 // catches up without a full copy.
-func (x *examination) replicaLag(f facts, n int) {
+func (x *examination) replicaLag(f facts, lines []string) {
 	const backlog = 1 << 20 // Redis' default
 	at, most := f.number("master_repl_offset"), max(f.number("repl_backlog_size"), backlog)
-	for i := range n {
-		replica := f.info["slave"+strconv.Itoa(i)]
+	for _, replica := range lines {
 		confirmed, err := strconv.ParseInt(infoField(replica, "offset"), 10, 64)
 		if err != nil || infoField(replica, "state") != "online" || at-confirmed <= most {
 			continue

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
@@ -31,7 +32,7 @@ func (d Source) Access(wait, cluster bool) redisconn.Access {
 	}
 	a := redisconn.Access{
 		Subject: fmt.Sprintf("job %q", d.options.Job), Shows: "at the first flush",
-		Consequence: "every flush fails; nothing is lost, the changes wait",
+		Consequence: "every flush fails; nothing is lost, the changes wait", Follows: d.Type == spec.Capture,
 	}
 	live, row := d.live()
 	for _, key := range live {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -128,7 +129,7 @@ func shake(ctx context.Context, m Master) (*handshake, error) {
 
 func (h *handshake) introduce() error {
 	// A Sentinel leaves out a replica whose port is none.
-	for _, command := range [][]string{{"REPLCONF", "listening-port", "65536"}, {"REPLCONF", "capa", "eof", "capa", "psync2"}} {
+	for _, command := range [][]string{{"REPLCONF", "listening-port", strconv.Itoa(redisconn.PortOfNone)}, {"REPLCONF", "capa", "eof", "capa", "psync2"}} {
 		if _, err := h.do(command...); err != nil {
 			return err
 		}

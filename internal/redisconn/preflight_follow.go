@@ -1,0 +1,58 @@
+package redisconn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"baton/internal/finding"
+)
+
+// PortOfNone is what a follower of the stream calls its port, which no replica has: a Sentinel leaves it out.
+const PortOfNone = 65536
+
+// replicas are what INFO says of each replica, and how many it says there are. One that only follows the stream
+// is none.
+func (f facts) replicas() (lines []string, n int) {
+	all := int(f.number("connected_slaves"))
+	n = all
+	for i := range all {
+		line := f.info["slave"+strconv.Itoa(i)]
+		if infoField(line, "port") == strconv.Itoa(PortOfNone) {
+			n--
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return lines, n
+}
+
+// longEnough is the outage that a backlog should get over.
+const longEnough = 10 * time.Minute
+
+// followed judges a server whose stream a job follows.
+func (x *examination) followed(f facts) {
+	follows := slices.ContainsFunc(x.options.Accesses, func(a Access) bool { return a.Follows })
+	if !follows || f.info["role"] != "master" {
+		return
+	}
+	if _, guarded := f.info["min_slaves_good_slaves"]; guarded {
+		x.add(finding.SeverityWarning, "min-replicas-to-write counts baton as a replica",
+			"while a job of type capture follows, it takes writes with one replica less than you have asked for",
+			"raise min-replicas-to-write by one")
+	}
+	backlog, written, up := f.number("repl_backlog_size"), f.number("master_repl_offset"), f.number("uptime_in_seconds")
+	if backlog <= 0 || up <= 0 {
+		return
+	}
+	holds := time.Duration(float64(backlog) / max(float64(written)/float64(up), 1) * float64(time.Second))
+	if holds >= longEnough {
+		return
+	}
+	x.add(finding.SeverityWarning, fmt.Sprintf("its replication backlog (repl-backlog-size %s) holds what is written in about %s",
+		strings.TrimSpace(size(backlog)), holds.Round(time.Second)),
+		"after a longer outage of baton or of the connection a job of type capture reads all keys; nothing is lost",
+		fmt.Sprintf("CONFIG SET repl-backlog-size %d, and the same in redis.conf", int64(longEnough/time.Second)*max(written/up, 1)*2))
+}
