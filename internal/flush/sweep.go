@@ -98,17 +98,22 @@ func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished
 	if err != nil {
 		return nil, err
 	}
+	return &vanished{Vanished: v, finder: finder}, allFind[Sweeper](v, inputs, sources, "vanished: delete")
+}
+
+// allFind fails unless all sources can search for the records of rows by these inputs.
+func allFind[S interface{ Finds(inputs []string) error }](v *mapping.Vanished, inputs []string, sources []Source, setting string) error {
 	for _, source := range sources {
-		sweeper, ok := source.(Sweeper)
+		finder, ok := any(source).(S)
 		if !ok {
-			return nil, fmt.Errorf("`vanished: delete` is for a scan, which reads everything there is; %s is none", source.Name())
+			return fmt.Errorf("`%s` is for a scan, or a capture, which can read everything there is; %s is none", setting, source.Name())
 		}
-		if err := sweeper.Finds(inputs); err != nil {
-			return nil, fmt.Errorf("table %q: `vanished: delete` has to find the record of a row by its `key` (%s): %w",
-				m.Plan().Table.Name, v.KeyText(), err)
+		if err := finder.Finds(inputs); err != nil {
+			return fmt.Errorf("table %q: `%s` has to find the record of a row by its `key` (%s): %w",
+				v.Plan().Table.Name, setting, v.KeyText(), err)
 		}
 	}
-	return &vanished{Vanished: v, finder: finder}, nil
+	return nil
 }
 
 // sweep deletes the rows that a complete pass over the source did not find, if the job wants

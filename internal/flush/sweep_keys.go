@@ -49,17 +49,7 @@ func (p *Pipeline) compileKeySweep(m *mapping.Mapping, sources []Source) (*vanis
 	if err != nil {
 		return nil, err
 	}
-	for _, source := range sources {
-		sweeper, ok := source.(KeySweeper)
-		if !ok {
-			return nil, fmt.Errorf("%s cannot be searched for the records of rows", source.Name())
-		}
-		if err := sweeper.Finds(inputs); err != nil {
-			return nil, fmt.Errorf("table %q: `on_missing: delete` has to find the record of a row by its `key` (%s): %w",
-				m.Plan().Table.Name, v.KeyText(), err)
-		}
-	}
-	return &vanished{Vanished: v, lister: lister}, nil
+	return &vanished{Vanished: v, lister: lister}, allFind[KeySweeper](v, inputs, sources, "on_missing: delete")
 }
 
 // sweepKeys deletes the rows whose records do not exist, after a complete pass: first all rows are
@@ -74,7 +64,7 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	case passed.Missed != nil:
 		r.note(fmt.Sprintf("%s: no row was looked for that has vanished, because this pass may have missed some: %v", source.Name(),
 			passed.Missed))
-		return nil
+		return nil //nolint:nilerr // it is none of this run's
 	}
 	if !passed.Confirmed {
 		var gone, all int64
@@ -87,7 +77,9 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 			return err
 		}
 		if gone*100 > all*int64(r.cfg.VanishedPct) {
-			return &TooManyVanishedError{Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: gone, All: all, MaxPct: r.cfg.VanishedPct}
+			return &TooManyVanishedError{
+				Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: gone, All: all, MaxPct: r.cfg.VanishedPct,
+			}
 		}
 		if gone == 0 {
 			return nil

@@ -49,8 +49,8 @@ func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err
 // sweepable refuses a column whose value does not determine the text in Redis.
 func (c *column) sweepable(target row.Column, input string) error {
 	if !c.named || input == row.InputValue {
-		return fmt.Errorf("is made from %s, by which no record can be looked for: where vanished rows are deleted make it from what the key's "+
-			"pattern captures, %s or %s", input, row.InputKey, row.InputMember)
+		return fmt.Errorf("is made from %s, by which no record can be looked for: where vanished rows are deleted make it from what "+
+			"the key's pattern captures, %s or %s", input, row.InputKey, row.InputMember)
 	}
 	switch target.Kind {
 	case row.KindInteger, row.KindText, row.KindUUID, row.KindBytes:
@@ -58,8 +58,8 @@ func (c *column) sweepable(target row.Column, input string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("is a %s (%s) read as a %s, from which the text in Redis cannot be told: where vanished rows are deleted the key is made of "+
-		"integers, texts, bytes and UUIDs", target.Kind, target.DBType, c.what)
+	return fmt.Errorf("is a %s (%s) read as a %s, from which the text in Redis cannot be told: where vanished rows are deleted the "+
+		"key is made of integers, texts, bytes and UUIDs", target.Kind, target.DBType, c.what)
 }
 
 // indexOrder names the key's columns in the order of their index.

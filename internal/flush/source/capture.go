@@ -42,8 +42,8 @@ var captureSpec = Spec{
 		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PUBLISH baton:capture x")
 	},
 	inCluster: func(Options) error {
-		return errors.New("a capture follows one master, of one server or behind Sentinels, and no cluster yet: use type: scan, or hashes " +
-			"with an index")
+		return errors.New("a capture follows one master, of one server or behind Sentinels, and no cluster yet: use type: scan, or " +
+			"hashes with an index")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		keys, err := NewScan(s, ScanOptions{Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes})

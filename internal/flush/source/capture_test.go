@@ -25,7 +25,8 @@ func TestWhateverChangesReachesTheTable(t *testing.T) {
 		"SET s:1 a", "SET s:1 b|APPEND s:1 c", "DEL s:1", "MSET s:1 x other:2 y s:2 z s:3 w", "RENAME s:1 s:4", "COPY s:2 s:5",
 		"MULTI|SET s:6 a|SELECT 2|SET s:6 elsewhere|SELECT 0|SET s:7 b|EXEC", "SET s:2 gone EX 1000|EXPIRE s:2 -1", "MOVE s:4 3",
 		"EVAL return+redis.call('SET','s:8','lua') 0", "SET s:6 x PX 1|AWAIT s:6", "INCR s:9|INCRBYFLOAT s:9 1.5", "GETDEL s:9",
-		"DEL s:3|LPUSH s:3 list", "DEL s:3|SET s:3 again", "SELECT 3|MOVE s:4 0|SELECT 0", "SET s:old new|DEL s:old", "RPUSH l b a|SORT l ALPHA STORE s:8",
+		"DEL s:3|LPUSH s:3 list", "DEL s:3|SET s:3 again", "SELECT 3|MOVE s:4 0|SELECT 0", "SET s:old new|DEL s:old",
+		"RPUSH l b a|SORT l ALPHA STORE s:8",
 		"DEL s:8 s:7 s:6 s:5 s:4 s:3 s:2 s:1",
 	} {
 		for command := range strings.SplitSeq(commands, "|") {
@@ -317,7 +318,7 @@ func endAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
 			j.live()
 		}
 		passed := 0
-		j.watch(func(step string) error {
+		j.watch(func(string) error {
 			if passed++; passed != n {
 				return nil
 			}

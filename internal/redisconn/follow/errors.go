@@ -36,8 +36,8 @@ func refused(command string, refusal redis.Error) error {
 	case code == "NOMASTERLINK":
 		return fmt.Errorf("%w: it is a replica without a link to its master (%w)", ErrNotMaster, refusal)
 	case code == "NOPERM":
-		return fmt.Errorf("%w: grant the user +psync +replconf +info +command by ACL SETUSER; it then sees every key, since key patterns do "+
-			"not filter the stream (%s: %w)", ErrRefused, command, refusal)
+		return fmt.Errorf("%w: grant the user +psync +replconf +info +command by ACL SETUSER; it then sees every key, since key "+
+			"patterns do not filter the stream (%s: %w)", ErrRefused, command, refusal)
 	case strings.Contains(string(refusal), "unknown command"):
 		return fmt.Errorf("%w: this service has no %s, or it was renamed; %s (%w)", ErrRefused, command, remedyOfRefusal, refusal)
 	}

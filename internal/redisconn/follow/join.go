@@ -129,7 +129,8 @@ func shake(ctx context.Context, m Master) (*handshake, error) {
 
 func (h *handshake) introduce() error {
 	// A Sentinel leaves out a replica whose port is none.
-	for _, command := range [][]string{{"REPLCONF", "listening-port", strconv.Itoa(redisconn.PortOfNone)}, {"REPLCONF", "capa", "eof", "capa", "psync2"}} {
+	port := strconv.Itoa(redisconn.PortOfNone)
+	for _, command := range [][]string{{"REPLCONF", "listening-port", port}, {"REPLCONF", "capa", "eof", "capa", "psync2"}} {
 		if _, err := h.do(command...); err != nil {
 			return err
 		}

@@ -93,7 +93,9 @@ func TestNoPositionIsInsideATransaction(t *testing.T) {
 
 func TestWhatIsNoCommandIsRefused(t *testing.T) {
 	good := command("SET", "a", "1")
-	for _, bad := range []string{"+OK\r\n", "*0\r\n", "*1\r\n:3\r\n", "*1\r\n$1\r\nab\r\n", "*-1\r\n", "\n", "PING\r\n", "*1\r\r\n", "*99999999999999999\r\n"} {
+	for _, bad := range []string{
+		"+OK\r\n", "*0\r\n", "*1\r\n:3\r\n", "*1\r\n$1\r\nab\r\n", "*-1\r\n", "\n", "PING\r\n", "*1\r\r\n", "*99999999999999999\r\n",
+	} {
 		for _, piece := range []int{1, 1 << 20} {
 			got, at, err := sent(t, good+bad+good, piece)
 			wants(t, err, ErrGarbled, fmt.Sprint(1000+len(good)))

@@ -94,7 +94,8 @@ func (c closer) Close() error { c.close(); return nil }
 func (c *Capture) feed() *feed {
 	made := c.store.Attached(attached(c.options.Job, c.Name()), func() io.Closer {
 		return closer{newFeed(feedOptions{
-			master: c.master, db: c.store.Database(), number: strconv.Itoa(c.store.Database()), prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget,
+			master: c.master, db: c.store.Database(), number: strconv.Itoa(c.store.Database()),
+			prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget,
 		})}
 	})
 	return made.(closer).feed

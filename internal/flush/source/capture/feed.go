@@ -237,9 +237,9 @@ func (f *feed) shouldMove() bool {
 func (f *feed) saw(head follow.Position) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case head.ReplID == f.reached.ReplID:
-	case head.ReplID == f.former.id:
+	switch head.ReplID {
+	case f.reached.ReplID:
+	case f.former.id:
 		if head.Offset > f.former.shared {
 			f.oweLocked("values were read of a master that was replaced in that moment")
 		}

@@ -27,7 +27,8 @@ func table(t testing.TB) *keys.Table {
 
 // fed is a feed of "s:<id>" of database 2 that has joined.
 func fed(t testing.TB, budget int) *feed {
-	f := newFeed(feedOptions{db: 2, number: "2", prefix: "s:", match: func(key string) bool { return strings.HasPrefix(key, "s:") }, budget: budget})
+	match := func(key string) bool { return strings.HasPrefix(key, "s:") }
+	f := newFeed(feedOptions{db: 2, number: "2", prefix: "s:", match: match, budget: budget})
 	f.table = table(t)
 	f.end = func() {}
 	f.base, f.place = "base", place{at: follow.Position{ReplID: "id", Offset: 100}, owed: owesNothing}

@@ -20,7 +20,9 @@ func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
 	if p, err := parsePlace(""); err != nil || p.owed != owesPass || p.at.ReplID != "" {
 		t.Errorf("no place: %+v, %v", p, err)
 	}
-	for _, bad := range []string{"x", "id 1 0 0 - ", "id 1 0 0 ? 1", "id -1 0 0 - 1", "id 1 0 -2 - 1", "id 1 0 0 - 1 more", "1526919030474-55 1234"} {
+	for _, bad := range []string{
+		"x", "id 1 0 0 - ", "id 1 0 0 ? 1", "id -1 0 0 - 1", "id 1 0 -2 - 1", "id 1 0 0 - 1 more", "1526919030474-55 1234",
+	} {
 		if p, err := parsePlace(bad); err == nil {
 			t.Errorf("%q is %+v", bad, p)
 		}

@@ -16,7 +16,7 @@ func (v *visited) Swapped(a, b int)       { *v = append(*v, fmt.Sprintf("swapped
 
 func entry(name string, flags string, first, last, step int) any {
 	var all []any
-	for _, f := range strings.Fields(flags) {
+	for f := range strings.FieldsSeq(flags) {
 		all = append(all, f)
 	}
 	return []any{[]byte(name), int64(1), all, int64(first), int64(last), int64(step), []any{}}
@@ -27,11 +27,15 @@ func oldTable(t *testing.T) *Table {
 	t.Helper()
 	table := &Table{commands: map[string]*command{}}
 	for _, e := range []any{
-		entry("set", "write", 1, 1, 1), entry("mset", "write", 1, -1, 2), entry("del", "write", 1, -1, 1), entry("bitop", "write", 2, -1, 1),
-		entry("rename", "write", 1, 2, 1), entry("zunionstore", "write movablekeys", 1, 1, 1), entry("sort", "write movablekeys", 1, 1, 1),
-		entry("xreadgroup", "write movablekeys", 1, 1, 1), entry("get", "readonly", 1, 1, 1), entry("pfcount", "readonly may_replicate", 1, -1, 1),
+		entry("set", "write", 1, 1, 1), entry("mset", "write", 1, -1, 2), entry("del", "write", 1, -1, 1),
+		entry("bitop", "write", 2, -1, 1),
+		entry("rename", "write", 1, 2, 1), entry("zunionstore", "write movablekeys", 1, 1, 1),
+		entry("sort", "write movablekeys", 1, 1, 1),
+		entry("xreadgroup", "write movablekeys", 1, 1, 1), entry("get", "readonly", 1, 1, 1),
+		entry("pfcount", "readonly may_replicate", 1, -1, 1),
 		entry("publish", "pubsub may_replicate", 0, 0, 0), entry("odd", "write", 0, 0, 0), entry("flushdb", "write", 0, 0, 0),
-		entry("swapdb", "write", 0, 0, 0), entry("move", "write", 1, 1, 1), entry("copy", "write", 1, 2, 1), entry("eval", "movablekeys", 0, 0, 0),
+		entry("swapdb", "write", 0, 0, 0), entry("move", "write", 1, 1, 1), entry("copy", "write", 1, 2, 1),
+		entry("eval", "movablekeys", 0, 0, 0),
 	} {
 		name, c, err := parse(e)
 		if err != nil {
@@ -53,8 +57,10 @@ func TestWhatACommandChangesIsSaid(t *testing.T) {
 		{"ODD a", "?"}, {"NEVERHEARD a", "?"}, {"XREADGROUP GROUP g c STREAMS x >", "?"}, {"EVAL x 0", "?"}, {"", "?"},
 		{strings.Repeat("x", 65), "?"}, {"SORT a", ""}, {"SORT a STORE b", "4 b"}, {"SORT a BY store GET store LIMIT 0 1 store c", "4 c"},
 		{"SORT a STORE b STORE c", "4 c"}, {"SORT a STORE", ""}, {"FLUSHDB", "flushed 4"}, {"FLUSHDB ASYNC", "flushed 4"},
-		{"SWAPDB 1 4", "swapped 1 4"}, {"SWAPDB 1", "?"}, {"SWAPDB 1 x", "?"}, {"MOVE a 2", "4 a,2 a"}, {"MOVE a x", "?"}, {"MOVE a", "?"},
-		{"COPY a b", "4 b"}, {"COPY a b DB 2 REPLACE", "2 b"}, {"COPY a b REPLACE db 3", "3 b"}, {"COPY a b DB", "?"}, {"COPY a b DB x", "?"},
+		{"SWAPDB 1 4", "swapped 1 4"}, {"SWAPDB 1", "?"}, {"SWAPDB 1 x", "?"}, {"MOVE a 2", "4 a,2 a"}, {"MOVE a x", "?"},
+		{"MOVE a", "?"},
+		{"COPY a b", "4 b"}, {"COPY a b DB 2 REPLACE", "2 b"}, {"COPY a b REPLACE db 3", "3 b"}, {"COPY a b DB", "?"},
+		{"COPY a b DB x", "?"},
 		{"SET", "?"}, {"RENAME a", "?"}, {"MSET a 1 LONG 2", "?"}, {"MSET a LONG", "4 a"}, {"LONG a", "?"}, {"SORT a STORE LONG", "?"},
 	} {
 		var args [][]byte
@@ -87,9 +93,12 @@ func TestKeySpecificationsAreFollowed(t *testing.T) {
 		{spec{index: 1, step: 1}, "c a b", "a"}, {spec{index: 1, last: -1, step: 1}, "c a b", "a b"},
 		{spec{index: 1, last: -2, step: 1}, "c a b t", "a b"}, {spec{index: 1, last: -1, step: 2}, "c a 1 b 2", "a b"},
 		{spec{index: 1, last: -1, limit: 2, step: 1}, "c a b x y", "a b"}, {spec{index: 3, step: 1}, "c a", "?"},
-		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 2 a b x", "a b"}, {spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 0 x", ""},
-		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 3 a b", "?"}, {spec{index: 1, counted: true, firstKey: 1, step: 1}, "c x a b", "?"},
-		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c", "?"}, {spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 99999999999 a", "?"},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 2 a b x", "a b"},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 0 x", ""},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 3 a b", "?"},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c x a b", "?"},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c", "?"},
+		{spec{index: 1, counted: true, firstKey: 1, step: 1}, "c 99999999999 a", "?"},
 		{spec{index: -1, keyword: []byte("store"), start: 2, step: 1}, "c a x STORE b", "b"},
 		{spec{index: -1, keyword: []byte("store"), start: 2, step: 1}, "c a x y", ""},
 		{spec{index: -1, keyword: []byte("keys"), start: -2, last: -1, step: 1}, "c a Keys b c", "b c"},
