@@ -21,7 +21,7 @@ func TestAWriterNeverWaitsForUsInVain(t *testing.T) {
 	g.Do("SET", "a", 1)
 	f.await(t, "0 SET a 1")
 	if n := g.Num("WAIT", 1, 1500); n != 0 { // longer than the pause between two acknowledgements
-		t.Errorf("WAIT counts us: %d", n)
+		t.Fatalf("WAIT counts us: %d", n)
 	}
 	// It asked everyone, and nothing came for a second.
 	wants(t, f.wait(), ErrLeft, "")
