@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -56,4 +57,18 @@ func HashTag(key string) (string, bool) {
 	}
 	tag, _, ok := strings.Cut(rest, "}")
 	return tag, ok && tag != ""
+}
+
+// OwnSlots reads from the reply of CLUSTER NODES, for the node that was asked: its id, the epoch of its
+// configuration, which grows when it is given slots, and the slots; and whether one of them is on its way.
+func OwnSlots(nodes string) (slots string, moving bool) {
+	for line := range strings.Lines(nodes) {
+		f := strings.Fields(line)
+		if len(f) < 8 || !slices.Contains(strings.Split(f[2], ","), "myself") {
+			continue
+		}
+		moving = slices.ContainsFunc(f[8:], func(s string) bool { return strings.HasPrefix(s, "[") })
+		return strings.Join(append([]string{f[0], f[6]}, f[8:]...), " "), moving
+	}
+	return "", false
 }

@@ -78,27 +78,13 @@ func (s *Scan) stateOf(ctx context.Context, node *redisconn.Server) (state strin
 		if err != nil {
 			return "", nil, err
 		}
-		slots, moving := ownSlots(text)
+		slots, moving := redisconn.OwnSlots(text)
 		all.WriteString(slots)
 		if moving {
 			doubt = errors.Join(doubt, fmt.Errorf("%w (redis %s)", errMoving, node.Address()))
 		}
 	}
 	return all.String(), doubt, nil
-}
-
-// ownSlots reads what CLUSTER NODES says of the node that was asked: its id, the epoch
-// of its configuration, which grows when it is given slots, and the slots.
-func ownSlots(nodes string) (slots string, moving bool) {
-	for line := range strings.Lines(nodes) {
-		f := strings.Fields(line)
-		if len(f) < 8 || !slices.Contains(strings.Split(f[2], ","), "myself") {
-			continue
-		}
-		moving = slices.ContainsFunc(f[8:], func(s string) bool { return strings.HasPrefix(s, "[") })
-		return strings.Join(append([]string{f[0], f[6]}, f[8:]...), " "), moving
-	}
-	return "", false
 }
 
 // differs says why a pass between w and a later witness may have missed keys.
