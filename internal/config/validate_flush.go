@@ -220,8 +220,8 @@ func (v *validator) sweeps(path string, f Flush, seen map[string]string) {
 func (v *validator) captures(path string, f Flush, seen map[string]string) {
 	table := f.To.Database + "\x00" + f.To.Table
 	if other, twice := seen[table]; twice {
-		v.fail(path+".to.table", "%s captures into %s, too, so each would delete the rows of the other; give each a table of its own, or set "+
-			"on_missing: ignore", other, f.To.Table)
+		v.fail(path+".to.table", "%s captures into %s, too, so each would delete the rows of the other; "+
+			"give each a table of its own, or set on_missing: ignore", other, f.To.Table)
 		return
 	}
 	seen[table] = strings.TrimSuffix(path, ".flush")
