@@ -9,6 +9,7 @@ import "time"
 type Config struct {
 	Node      Node                `yaml:"node"`
 	Redis     Redis               `yaml:"redis"`
+	Stores    map[string]Store    `yaml:"stores,omitempty"`
 	Election  Election            `yaml:"election"`
 	HTTP      HTTP                `yaml:"http"`
 	Log       Log                 `yaml:"log"`
@@ -173,6 +174,8 @@ const (
 type From struct {
 	// Type is counters, hashes, zset, list, stream, scan or capture. Required.
 	Type string `yaml:"type"`
+	// Store is a name under stores, where the key is. Default: the key is in redis.
+	Store string `yaml:"store,omitempty"`
 	// Key is the key to read. [a-b] stands for every number from a to b. For
 	// hashes and scan, and for counters with a key each, it has an <id> instead, where a
 	// row's id stands. Required.

@@ -39,14 +39,16 @@ func (c Config) Files() []File {
 			add(FileSecret, key+".token_file", w.TokenFile)
 		}
 	}
-	add(FileSecret, "redis.password_file", c.Redis.PasswordFile)
-	if s := c.Redis.Sentinel; s != nil {
-		add(FileSecret, "redis.sentinel.password_file", s.PasswordFile)
-	}
-	if t := c.Redis.TLS; t != nil {
-		add(FileCertificates, "redis.tls.ca_file", t.CAFile)
-		add(FileCertificates, "redis.tls.cert_file", t.CertFile)
-		add(FilePrivateKey, "redis.tls.key_file", t.KeyFile)
+	for _, r := range c.AllStores() {
+		add(FileSecret, r.At("password_file"), r.PasswordFile)
+		if s := r.Sentinel; s != nil {
+			add(FileSecret, r.At("sentinel.password_file"), s.PasswordFile)
+		}
+		if t := r.TLS; t != nil {
+			add(FileCertificates, r.At("tls.ca_file"), t.CAFile)
+			add(FileCertificates, r.At("tls.cert_file"), t.CertFile)
+			add(FilePrivateKey, r.At("tls.key_file"), t.KeyFile)
+		}
 	}
 	add(FileToken, "http.token_file", c.HTTP.TokenFile)
 	if t := c.HTTP.TLS; t != nil {

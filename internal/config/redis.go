@@ -2,8 +2,8 @@ package config
 
 import "net/url"
 
-// Redis is where the lock and the data to flush are. One of URL, Sentinel and
-// Cluster says which servers; Quorum takes the lock, and only that, elsewhere.
+// Redis is where the lock is, and the data to flush that is in no other store. One of URL,
+// Sentinel and Cluster says which servers; Quorum takes the lock, and only that, elsewhere.
 // ${NAME} is replaced from the environment in addresses, passwords and file names.
 type Redis struct {
 	// URL is one server: redis://host:port/db, rediss:// for TLS, or
@@ -36,6 +36,8 @@ type Redis struct {
 	// TLS says how connections are encrypted. For Sentinel and Cluster its presence,
 	// tls: {}, turns encryption on; a URL says so itself, by rediss://. Default: none.
 	TLS *TLS `yaml:"tls"`
+
+	StoreName string // its name under stores, set by Config.Store; empty: it is redis itself
 }
 
 // Sentinel says which master, and who knows where it is.

@@ -25,11 +25,30 @@ func (c Config) Reloadable(old Config) error {
 	if len(set) > 0 {
 		changed = set
 	}
-	var found Problems
+	found := c.movedStores(old)
 	for _, path := range changed {
 		found = append(found, c.Problem(path, "it has changed, and takes a restart: systemctl restart baton, on one host after the other"))
 	}
 	return found.err()
+}
+
+// movedStores refuses other servers under an old name: what jobs have staged at the old one would be
+// in no table, and baton would search for it at the new one.
+func (c Config) movedStores(old Config) (found Problems) {
+	for _, r := range c.AllStores()[1:] {
+		name := r.StoreName
+		if _, was := old.Stores[name]; was && old.Store(name).Place() != r.Place() && (c.reads(name) || old.reads(name)) {
+			found = append(found, c.Problem(r.At(""), "it is another server now, and changes may be staged at the old one: write the new "+
+				"server under another name, and that name into its jobs once nothing waits for them at the old one; or "+
+				"systemctl restart baton, on one host after the other"))
+		}
+	}
+	return found
+}
+
+// reads reports whether a job reads the store.
+func (c Config) reads(store string) bool {
+	return slices.ContainsFunc(c.Jobs, func(j Job) bool { return j.Flush.From.Store == store })
 }
 
 // differing names the settings in which two structs of one type differ.

@@ -54,7 +54,7 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		"notify: [{name: ops}]", "notify: [{command: [/bin/true]}]", "notify: [{name: ops, webhook: {token_file: /etc/baton/t}}]",
 		// What does not go together.
 		"redis: {url: redis://a:1, cluster: [\"b:1\"]}", "redis: {url: redis://a:1, sentinel: {master: m, addresses: [\"b:1\"]}}", "redis: {cluster: [\"a:1\"], quorum: [\"redis://a:1\", \"redis://b:1\", \"redis://c:1\"]}",
-		"redis: {password: a, password_file: /b}", "redis: {cluster: [\"a:1\"], tls: {cert_file: /a}}", "election: {acquire: setnx, lock_format: redisson}",
+		"redis: {password: a, password_file: /b}", "stores: {a: {}}", "stores: {A: {url: redis://a:1}}", "stores: {redis: {url: redis://a:1}}", "stores: {a: {url: redis://a:1, cluster: [\"b:1\"]}}", "stores: {a: {url: redis://a:1, quorum: [\"redis://a:1\"]}}", "redis: {cluster: [\"a:1\"], tls: {cert_file: /a}}", "election: {acquire: setnx, lock_format: redisson}",
 		"databases: {main: {driver: sqlite, dsn: x, dsn_file: /y}}", "notify: [{name: ops, command: [/bin/true], webhook: https://a}]", "notify: [{name: ops, webhook: {url: https://a, url_file: /b}}]",
 		"notify: [{name: ops, command: [/bin/true], on: [late, late]}]", "notify: [{name: ops, webhook: example.com}]",
 		swapped("    flush:", "    command: [/bin/true]\n    flush:"), swapped("    flush:", "    working_dir: /srv\n    flush:"),

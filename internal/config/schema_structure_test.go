@@ -37,6 +37,8 @@ func structure() map[string]keywords {
 		"http.hosts[]":      {"pattern": hostName.String()},
 		"databases":         {"propertyNames": keywords{"pattern": databaseName.String()}},
 		"databases.NAME":    {"oneOf": []any{both("dsn_file"), both("dsn")}},
+		"stores":            {"propertyNames": keywords{"pattern": databaseName.String(), "not": keywords{"const": lockStore}}},
+		"stores.NAME":       {"oneOf": []any{both("url"), both("sentinel"), both("cluster")}, "not": both("password", "password_file")},
 
 		"notify[]":                           {"oneOf": []any{both("webhook"), both("command")}},
 		"notify[].name":                      name,
@@ -75,6 +77,9 @@ func structure() map[string]keywords {
 		"jobs[].flush.columns.NAME": {"not": keywords{
 			"properties": keywords{"type": among("integer", "float", "numeric", "text", "bytes", "boolean", "json", "uuid")}, "required": []any{"type", "format"},
 		}},
+	}
+	for _, one := range []string{"url", "cluster", "cluster[]", "sentinel", "sentinel.addresses", "sentinel.addresses[]", "tls"} {
+		all["stores.NAME."+one] = all["redis."+one]
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 // password that stands in the configuration or the URL, or empty.
 func (r Redis) Password() (string, error) {
 	if r.PasswordFile != "" {
-		return readSecret("redis.password_file", r.PasswordFile)
+		return readSecret(r.At("password_file"), r.PasswordFile)
 	}
 	if r.PasswordInline != "" {
 		return r.PasswordInline, nil
@@ -27,12 +27,16 @@ func (r Redis) Password() (string, error) {
 	return "", nil
 }
 
-// Password is the Sentinels' own password, as Redis' Password is.
-func (s Sentinel) Password() (string, error) {
-	if s.PasswordFile != "" {
-		return readSecret("redis.sentinel.password_file", s.PasswordFile)
+// SentinelPassword is the Sentinels' own password, as Password is that of Redis.
+func (r Redis) SentinelPassword() (string, error) {
+	switch s := r.Sentinel; {
+	case s == nil:
+		return "", nil
+	case s.PasswordFile != "":
+		return readSecret(r.At("sentinel.password_file"), s.PasswordFile)
+	default:
+		return s.PasswordInline, nil
 	}
-	return s.PasswordInline, nil
 }
 
 // DSN is the data source name: the content of dsn_file, read anew at every call,
@@ -74,18 +78,18 @@ func (r Redis) TLSConfig() (*tls.Config, error) {
 	}
 	c.ServerName = r.TLS.ServerName
 	if r.TLS.CAFile != "" {
-		pem, err := readFile("redis.tls.ca_file", r.TLS.CAFile)
+		pem, err := readFile(r.At("tls.ca_file"), r.TLS.CAFile)
 		if err != nil {
 			return nil, err
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("redis.tls.ca_file: %s has no certificate in it; "+
-				"want PEM, lines from -----BEGIN CERTIFICATE----- on", r.TLS.CAFile)
+			return nil, fmt.Errorf("%s: %s has no certificate in it; "+
+				"want PEM, lines from -----BEGIN CERTIFICATE----- on", r.At("tls.ca_file"), r.TLS.CAFile)
 		}
 	}
 	if r.TLS.CertFile != "" {
-		own, err := r.TLS.keyPair()
+		own, err := r.TLS.keyPair(r.At("tls"))
 		if err != nil {
 			return nil, err
 		}
@@ -94,19 +98,19 @@ func (r Redis) TLSConfig() (*tls.Config, error) {
 	return c, nil
 }
 
-func (t TLS) keyPair() (tls.Certificate, error) {
-	cert, err := readFile("redis.tls.cert_file", t.CertFile)
+func (t TLS) keyPair(at string) (tls.Certificate, error) {
+	cert, err := readFile(at+".cert_file", t.CertFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := readFile("redis.tls.key_file", t.KeyFile)
+	key, err := readFile(at+".key_file", t.KeyFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	own, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return own, fmt.Errorf("redis.tls: %s and %s: %w; want a certificate and its private key, both PEM, "+
-			"the key without a passphrase", t.CertFile, t.KeyFile, err)
+		return own, fmt.Errorf("%s: %s and %s: %w; want a certificate and its private key, both PEM, "+
+			"the key without a passphrase", at, t.CertFile, t.KeyFile, err)
 	}
 	return own, nil
 }

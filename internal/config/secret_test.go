@@ -66,14 +66,14 @@ func TestSentinelsHaveAPasswordOfTheirOwn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pw")
 	write(t, file, planted+"\n")
 	for _, s := range []Sentinel{{PasswordFile: file}, {PasswordInline: planted}} {
-		if pw, err := s.Password(); err != nil || pw != planted {
+		if pw, err := (Redis{Sentinel: &s}).SentinelPassword(); err != nil || pw != planted {
 			t.Errorf("%+v: %q %v", s, pw, err)
 		}
 	}
-	if pw, err := (Sentinel{}).Password(); err != nil || pw != "" {
+	if pw, err := (Redis{Sentinel: &Sentinel{}}).SentinelPassword(); err != nil || pw != "" {
 		t.Errorf("none: %q %v", pw, err)
 	}
-	_, err := Sentinel{PasswordFile: file + "x"}.Password()
+	_, err := Redis{Sentinel: &Sentinel{PasswordFile: file + "x"}}.SentinelPassword()
 	if want := "redis.sentinel.password_file: open " + file + "x: no such file or directory; create it or correct the path"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

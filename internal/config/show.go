@@ -24,6 +24,7 @@ const hidden = "***"
 // Show is c as YAML, for people: every secret is ***.
 func Show(c Config) []byte {
 	c.Redis = c.Redis.hidden()
+	c.Stores = eachStore(c.Stores, Redis.hidden)
 	c.Databases = maps.Clone(c.Databases)
 	for name, db := range c.Databases {
 		db.DSNInline = hide(db.DSNInline)
@@ -91,6 +92,7 @@ func (w *Webhook) escaped() *Webhook {
 // their owner can read, never for a terminal or a log.
 func Encode(c Config) []byte {
 	c.Redis = c.Redis.escaped()
+	c.Stores = eachStore(c.Stores, Redis.escaped)
 	c.Databases = maps.Clone(c.Databases)
 	for name, db := range c.Databases {
 		db.DSNFile, db.DSNInline = escape(db.DSNFile), escape(db.DSNInline)
@@ -171,6 +173,15 @@ func (r Redis) escaped() Redis {
 		r.TLS = &t
 	}
 	return r
+}
+
+// eachStore is f of every store, in a map of its own.
+func eachStore(stores map[string]Store, f func(Redis) Redis) map[string]Store {
+	out := maps.Clone(stores)
+	for name, s := range out {
+		out[name] = Store{}.of(f(s.redis(name)))
+	}
+	return out
 }
 
 // each is f of every text, in a list of its own.

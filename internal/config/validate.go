@@ -32,7 +32,9 @@ type validator struct {
 func (c Config) Validate(checks Checks) error {
 	v := &validator{Config: c}
 	v.node()
-	v.redis()
+	v.redis(c.Redis)
+	v.quorum()
+	v.stores()
 	v.election()
 	v.choice("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.choice("log.format", c.Log.Format, "text", "json")

@@ -34,6 +34,7 @@ func (v *validator) from(path string, f From, seen map[string]string, checks Che
 	if !v.required(path+".key", f.Key, "user:<id>") {
 		return
 	}
+	known := v.storeOf(path+".store", f.Store)
 	at, kind := path+".key", f.Kind()
 	lives, err := kind.Keys(f.Key)
 	for i := 0; err == nil && i < len(lives) && !kind.Keyed() && checks.Key != nil; i++ {
@@ -47,21 +48,21 @@ func (v *validator) from(path string, f From, seen map[string]string, checks Che
 		v.required(at, f.Changed, "changed:user, the set of changed ids")
 	}
 	v.choices(path, f)
-	if !kind.Keeps {
-		v.unshared(path, at, lives, seen)
+	if !kind.Keeps && known {
+		v.unshared(path, at, v.Store(f.Store).Place(), lives, seen)
 	}
 }
 
-// unshared refuses live keys that another job empties.
-func (v *validator) unshared(path, at string, lives []string, seen map[string]string) {
+// unshared refuses live keys that another job empties in the same place.
+func (v *validator) unshared(path, at, place string, lives []string, seen map[string]string) {
 	for _, one := range lives {
-		if other, twice := seen[stagedAs(one)]; twice && one != "" {
+		if other, twice := seen[place+" "+stagedAs(one)]; twice && one != "" {
 			v.fail(at, "%q is flushed by %s already; a key belongs to one job", one, other)
 			return
 		}
 	}
 	for _, one := range lives {
-		seen[stagedAs(one)] = strings.TrimSuffix(path, ".flush.from")
+		seen[place+" "+stagedAs(one)] = strings.TrimSuffix(path, ".flush.from")
 	}
 }
 

@@ -31,7 +31,7 @@ func (v *validator) jobs(checks Checks) {
 		v.sizes(at+".flush", j.Flush)
 		v.sweeps(at+".flush", j.Flush, swept)
 		if checks.Flush != nil && len(v.problems) == before {
-			if err := checks.Flush(v.Redis, j.Flush); err != nil {
+			if err := checks.Flush(v.StoreOf(j), j.Flush); err != nil {
 				v.fail(at+".flush", "%v", err)
 			}
 		}

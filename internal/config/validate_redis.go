@@ -9,26 +9,23 @@ import (
 	"strings"
 )
 
-// redis never quotes a URL or an address: it may hold a password, also where it
-// cannot be parsed.
-func (v *validator) redis() {
-	r := v.Redis
-	v.deployment()
+// redis checks a Redis. It never quotes a URL or an address: it may hold a password, also
+// where it cannot be parsed.
+func (v *validator) redis(r Redis) {
+	v.deployment(r)
 	if r.URL != "" {
-		v.url("redis.url", r.URL)
+		v.url(r.At("url"), r.URL)
 	}
 	if r.Cluster != nil {
-		v.addresses("redis.cluster", r.Cluster, "10.0.0.1:7000")
+		v.addresses(r.At("cluster"), r.Cluster, "10.0.0.1:7000")
 	}
-	v.sentinel()
-	v.quorum()
-	v.tls()
-	v.credentials()
+	v.sentinel(r)
+	v.tls(r)
+	v.credentials(r)
 }
 
 // deployment makes sure that there is one answer to where the data is.
-func (v *validator) deployment() {
-	r := v.Redis
+func (v *validator) deployment(r Redis) {
 	chosen := ""
 	for _, d := range []struct {
 		name string
@@ -39,19 +36,19 @@ func (v *validator) deployment() {
 		case chosen == "":
 			chosen = d.name
 		default:
-			v.fail("redis."+d.name, "redis.%s is set too; keep one of them: url for one server, "+
-				"sentinel for one with replicas, cluster for a Redis Cluster", chosen)
+			v.fail(r.At(d.name), "%s is set too; keep one of them: url for one server, "+
+				"sentinel for one with replicas, cluster for a Redis Cluster", r.At(chosen))
 		}
 	}
-	v.required("redis.url", chosen, "redis://127.0.0.1:6379/0")
+	v.required(r.At("url"), chosen, "redis://127.0.0.1:6379/0")
 	switch {
 	case r.Database < 0:
-		v.fail("redis.database", "%d: want 0 or more", r.Database)
+		v.fail(r.At("database"), "%d: want 0 or more", r.Database)
 	case r.Database > 0 && r.URL != "":
-		v.fail("redis.database",
+		v.fail(r.At("database"),
 			"a URL has its database at its own end, redis://host:port/db or unix:///path?db=0; write it there and remove this")
 	case r.Database > 0 && r.Cluster != nil:
-		v.fail("redis.database", "a Redis Cluster has only database 0; remove this")
+		v.fail(r.At("database"), "a Redis Cluster has only database 0; remove this")
 	}
 }
 
@@ -85,7 +82,7 @@ func (v *validator) url(path, raw string) {
 		}
 	default:
 		if strings.Contains(u.Scheme, "sentinel") {
-			v.fail(path, "a URL is one server; remove it, and write the Sentinels under redis.sentinel")
+			v.fail(path, "a URL is one server; remove it, and write the Sentinels under %s.sentinel", parent(path))
 			return
 		}
 		v.fail(path, want)
@@ -123,18 +120,18 @@ func validPort(port string) bool {
 	return err == nil && n > 0 && n <= 65535
 }
 
-func (v *validator) sentinel() {
-	s := v.Redis.Sentinel
+func (v *validator) sentinel(r Redis) {
+	s := r.Sentinel
 	if s == nil {
 		return
 	}
-	v.required("redis.sentinel.master", s.Master, "mymaster, the name that the Sentinels watch it by")
-	v.addresses("redis.sentinel.addresses", s.Addresses, "10.0.0.1:26379")
+	v.required(r.At("sentinel.master"), s.Master, "mymaster, the name that the Sentinels watch it by")
+	v.addresses(r.At("sentinel.addresses"), s.Addresses, "10.0.0.1:26379")
 	if s.PasswordFile != "" && s.PasswordInline != "" {
-		v.fail("redis.sentinel.password", "password_file is set too; keep one of them")
+		v.fail(r.At("sentinel.password"), "password_file is set too; keep one of them")
 	}
 	if s.Username != "" && s.PasswordFile == "" && s.PasswordInline == "" {
-		v.fail("redis.sentinel.username", "has no effect without a password; set password_file too")
+		v.fail(r.At("sentinel.username"), "has no effect without a password; set password_file too")
 	}
 }
 
@@ -184,53 +181,52 @@ func serverOf(raw string) string {
 	return host
 }
 
-func (v *validator) tls() {
-	t := v.Redis.TLS
+func (v *validator) tls(r Redis) {
+	t := r.TLS
 	if t == nil {
 		return
 	}
 	switch {
 	case t.CertFile != "" && t.KeyFile == "":
-		v.fail("redis.tls.cert_file", "needs key_file too, the certificate's private key")
+		v.fail(r.At("tls.cert_file"), "needs key_file too, the certificate's private key")
 	case t.CertFile == "" && t.KeyFile != "":
-		v.fail("redis.tls.key_file", "needs cert_file too, the key's certificate")
+		v.fail(r.At("tls.key_file"), "needs cert_file too, the key's certificate")
 	}
 	if net.ParseIP(t.ServerName) == nil && strings.ContainsAny(t.ServerName, ":/@ ") {
-		v.fail("redis.tls.server_name", "want a host name alone, as it stands in the server's certificate")
+		v.fail(r.At("tls.server_name"), "want a host name alone, as it stands in the server's certificate")
 	}
 	// tls: must not be written where there is no encryption.
-	if u, err := url.Parse(v.Redis.URL); err != nil || slices.ContainsFunc(v.Redis.Quorum, encryptedURL) {
+	if u, err := url.Parse(r.URL); err != nil || slices.ContainsFunc(r.Quorum, encryptedURL) {
 		return
 	} else if u.Scheme == "unix" {
-		v.fail("redis.tls", "a Unix socket is not encrypted; remove tls")
+		v.fail(r.At("tls"), "a Unix socket is not encrypted; remove tls")
 	} else if u.Scheme == "redis" || u.Scheme == "valkey" {
-		v.fail("redis.tls", "redis.url is not encrypted; write %ss:// there, or remove tls", u.Scheme)
+		v.fail(r.At("tls"), "%s is not encrypted; write %ss:// there, or remove tls", r.At("url"), u.Scheme)
 	}
 }
 
 // credentials makes sure that there is one user and one password, or none.
-func (v *validator) credentials() {
-	r := v.Redis
+func (v *validator) credentials(r Redis) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
 		return
 	}
 	_, inURL := u.User.Password()
 	if inURL && r.PasswordFile != "" {
-		v.fail("redis.password_file", "redis.url has a password too; keep one of them")
+		v.fail(r.At("password_file"), "%s has a password too; keep one of them", r.At("url"))
 	}
 	if inURL && r.PasswordInline != "" {
-		v.fail("redis.password", "redis.url has a password too; keep one of them")
+		v.fail(r.At("password"), "%s has a password too; keep one of them", r.At("url"))
 	}
 	if r.PasswordFile != "" && r.PasswordInline != "" {
-		v.fail("redis.password", "password_file is set too; keep one of them")
+		v.fail(r.At("password"), "password_file is set too; keep one of them")
 	}
 	if r.Username == "" {
 		return
 	}
 	if u.User.Username() != "" {
-		v.fail("redis.username", "redis.url has a user too; keep one of them")
+		v.fail(r.At("username"), "%s has a user too; keep one of them", r.At("url"))
 	} else if !inURL && r.PasswordFile == "" && r.PasswordInline == "" {
-		v.fail("redis.username", "has no effect without a password; set password_file too")
+		v.fail(r.At("username"), "has no effect without a password; set password_file too")
 	}
 }

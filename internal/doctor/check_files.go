@@ -48,8 +48,10 @@ func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 	if unread {
 		return wrong.Sorted(), doubts.Sorted() // nor can they be read together
 	}
-	if _, err := c.Redis.TLSConfig(); err != nil {
-		wrong = append(wrong, keyed(c, "redis.tls", err))
+	for _, r := range c.AllStores() {
+		if _, err := r.TLSConfig(); err != nil {
+			wrong = append(wrong, keyed(c, r.At("tls"), err))
+		}
 	}
 	if _, err := certificate.Open(config.HTTP{Listen: c.HTTP.Listen, TLS: c.HTTP.TLS}); err != nil {
 		wrong = append(wrong, keyed(c, "http.tls", err))

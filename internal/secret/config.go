@@ -12,7 +12,7 @@ import (
 // Inline are those that the configuration has itself, by where they stand. Those
 // that were replaced from the environment are not in its file.
 func Inline(c config.Config) map[string]string {
-	all := map[string]string{"redis.password": c.Redis.PasswordInline}
+	all := map[string]string{}
 	ofURL := func(key, raw string) {
 		// As it stands in the file: url.Parse would decode it.
 		_, rest, _ := strings.Cut(raw, "://")
@@ -22,12 +22,15 @@ func Inline(c config.Config) map[string]string {
 			all[key] = password
 		}
 	}
-	ofURL("redis.url", c.Redis.URL)
+	for _, r := range c.AllStores() {
+		all[r.At("password")] = r.PasswordInline
+		ofURL(r.At("url"), r.URL)
+		if r.Sentinel != nil {
+			all[r.At("sentinel.password")] = r.Sentinel.PasswordInline
+		}
+	}
 	for i, raw := range c.Redis.Quorum {
 		ofURL(fmt.Sprintf("redis.quorum[%d]", i), raw)
-	}
-	if c.Redis.Sentinel != nil {
-		all["redis.sentinel.password"] = c.Redis.Sentinel.PasswordInline
 	}
 	for name, db := range c.Databases {
 		if db.Driver != "sqlite" {

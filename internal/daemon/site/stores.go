@@ -30,7 +30,7 @@ func OpenRedis(c config.Config) (*redisconn.Store, error) {
 		Timeout: min(5*time.Second, c.Election.TTL/2),
 	}
 	if s := r.Sentinel; s != nil {
-		o.Sentinel = &redisconn.SentinelOptions{Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: s.Password}
+		o.Sentinel = &redisconn.SentinelOptions{Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: r.SentinelPassword}
 	}
 	store, err := redisconn.Open(o)
 	if err != nil {
