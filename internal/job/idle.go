@@ -19,20 +19,36 @@ type early []*execution
 
 // sendEarly tries the runs of this round.
 func (s *session) sendEarly() {
-	if len(s.early) > 0 {
-		go s.early.try(s, s.idle)
-		s.early = nil
+	groups := map[string]early{}
+	for _, x := range s.early {
+		groups[x.f.job.IdleGroup] = append(groups[x.f.job.IdleGroup], x)
 	}
+	for group, some := range groups {
+		go some.try(s, s.idle, group != "")
+	}
+	s.early = nil
 }
 
 // try claims and records the runs that have nothing to do, and starts all others in the usual
-// way. The whole round takes one turn.
-func (all early) try(s *session, idle func(context.Context, []string) []bool) {
+// way. The whole group takes one turn. What it asks apart, which is another server than the ledger's, it asks
+// before: that one may hang.
+func (all early) try(s *session, idle func(context.Context, []string) []bool, apart bool) {
 	tooLate, stop := all.patience(s)
 	defer stop()
+	var nothing early
+	if apart {
+		nothing = all.check(s, idle)
+	}
 	if s.turns.Take(s.ctx, tooLate, s.cfg.Hold) == nil {
-		all.check(s, idle).claim(s)
+		if !apart {
+			nothing = all.check(s, idle)
+		}
+		nothing.claim(s)
 		s.turns.Leave()
+	} else {
+		for _, x := range nothing {
+			x.idle = nil
+		}
 	}
 	var done early
 	for _, x := range all {

@@ -43,8 +43,10 @@ type Job struct {
 	// Spawns: its runs start processes, and report when those have begun ([Begun]). Few begin
 	// at a time.
 	Spawns bool
-	// MayIdle: a run often finds nothing to do, and [Workload.Idle] can find out beforehand.
-	MayIdle bool
+	// MayIdle: a run often finds nothing to do, and [Workload.Idle] can find out beforehand. Jobs
+	// with one IdleGroup are asked about together: a server that hangs holds up no other group.
+	MayIdle   bool
+	IdleGroup string
 	// Jitter is the upper bound of the job's fixed delay after its slots; 0: none.
 	Jitter time.Duration
 }
