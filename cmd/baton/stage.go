@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -66,8 +67,15 @@ func printStages(out io.Writer, left []diagnose.LeftStage, all bool) error {
 		return nil
 	}
 	w := show.NewTable(out)
+	elsewhere := slices.ContainsFunc(left, func(s diagnose.LeftStage) bool { return s.Store != "" })
+	if elsewhere {
+		_ = show.Say(w, "STORE\t")
+	}
 	_ = show.Say(w, "KEY\tCHANGES\tSTAGED BY JOB\tBATCH\n") // Flush returns a write error
 	for _, s := range left {
+		if elsewhere {
+			_ = show.Say(w, "%s\t", cmp.Or(s.Store, "redis"))
+		}
 		_ = show.Say(w, "%s\t%d\t%s\t%s\n", s.Key, s.Records, s.Job, s.BatchID)
 	}
 	return w.Flush()
@@ -76,6 +84,7 @@ func printStages(out io.Writer, left []diagnose.LeftStage, all bool) error {
 func newStageDropCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	var yes bool
+	var store string
 	cmd := &cobra.Command{
 		Use:   "drop KEY",
 		Short: "Remove a stage that no job flushes, for good",
@@ -88,7 +97,7 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withStages(cmd, e, func(r *direct.Site) error {
 				left, err := r.LeftStages(cmd.Context())
-				at := slices.IndexFunc(left, func(s diagnose.LeftStage) bool { return s.Key == args[0] })
+				at := slices.IndexFunc(left, func(s diagnose.LeftStage) bool { return s.Key == args[0] && s.Store == store })
 				if at < 0 {
 					return errors.Join(fmt.Errorf("no stage is left at %q: baton stage list shows those that are", args[0]), err)
 				}
@@ -109,6 +118,7 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 		},
 	}
 	cmdline.AddTargetFlags(cmd, e)
+	cmd.Flags().StringVar(&store, "store", "", "`name` of the store that has the key, unless that is redis")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd

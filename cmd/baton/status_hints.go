@@ -82,6 +82,8 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	switch p.Code {
 	case diagnose.CodeRedis:
 		return "redis unavailable: " + s.Redis.Error
+	case diagnose.CodeStore:
+		return storeWords(p, s)
 	case diagnose.CodePaused:
 		return "no job runs while the election is paused"
 	case diagnose.CodeNoLeader:
@@ -93,11 +95,30 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	case diagnose.CodeNoStandby:
 		return "no other node could take over; on the others:"
 	case diagnose.CodeLeftStage:
-		return fmt.Sprintf("%s of %s, staged by job %s, are flushed by no job", text.Count(p.Count, "change"), p.Key, p.Job)
+		return fmt.Sprintf("%s of %s, staged by job %s, are flushed by no job", text.Count(p.Count, "change"), stageName(p), p.Job)
 	case diagnose.CodeFailing, diagnose.CodeLate, diagnose.CodeDeadLetters:
 		return jobWords(p)
 	}
 	return nodeWords(p, s)
+}
+
+// storeWords says which store is away, and what that stops.
+func storeWords(p diagnose.Problem, s diagnose.Snapshot) string {
+	var jobs []string
+	for _, j := range s.Jobs {
+		if j.Store == p.Store {
+			jobs = append(jobs, j.Name)
+		}
+	}
+	at := slices.IndexFunc(s.Stores, func(store diagnose.Store) bool { return store.Name == p.Store })
+	return fmt.Sprintf("store %s is unavailable, so these jobs fail: %s: %s", p.Store, text.Names(jobs, 3), s.Stores[at].Error)
+}
+
+func stageName(p diagnose.Problem) string {
+	if p.Store == "" {
+		return p.Key
+	}
+	return p.Key + " in store " + p.Store
 }
 
 // endingOf is what a leader that hands over waits for.

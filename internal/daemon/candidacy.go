@@ -16,6 +16,7 @@ import (
 	"baton/internal/daemon/epochs"
 	"baton/internal/daemon/inventory"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/storehealth"
 	"baton/internal/daemon/tasks"
 	"baton/internal/daemon/work"
 	"baton/internal/elector"
@@ -58,7 +59,8 @@ type candidacy struct {
 	turns      job.Turns
 	elector    *elector.Elector
 	hints      chan elector.Hint
-	data       *redisconn.Store  // where orders are given
+	data       *redisconn.Store // where orders are given
+	stores     *storehealth.Health
 	ordered    chan elector.Hint // something may have been
 
 	listening atomic.Int32  // to how many of the venue's servers
@@ -80,15 +82,15 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.Config.Election, venue: at,
 		election: at.Election(), ledger: at.Ledger(n.store), notes: n.notifications,
 		metrics: n.metrics, elected: n.metrics.Election(lockKey),
-		hints: make(chan elector.Hint, 16), data: n.store, ordered: make(chan elector.Hint, 1), presence: n.presence,
+		hints: make(chan elector.Hint, 16), data: n.store, stores: n.stores, ordered: make(chan elector.Hint, 1), presence: n.presence,
 		left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first,
 		subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
 	}
-	c.registry = staging.NewStages(n.store, n.venue.At(n.inventory.Config.Election.LockKey).Ledger(n.store))
+	c.registry = staging.NewStages(n.openStores, n.venue.At(n.inventory.Config.Election.LockKey).Ledger(n.store))
 	c.book, c.watch = work.NewSamples(lockKey, c.ledger), work.NewWatch()
 	c.runner = work.NewRunner(c.ledger, work.RunnerOptions{
 		Drain: c.timing.Drain, Logger: n.options.Logger, Metrics: n.metrics, Notes: n.notifications, Clock: n.clock,
-		Outage: n.dataOutage, Hold: c.holdsBack, Idle: c.settle,
+		Outage: n.dataOutage, Stores: n.stores, Hold: c.holdsBack, Idle: c.settle,
 	})
 	if lockKey == n.inventory.Config.Election.LockKey {
 		c.election = n.identity.Watch(c.election)
@@ -124,10 +126,17 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	return c, nil
 }
 
+// openStores are the stores of the configuration in force.
+func (n *node) openStores() map[string]*redisconn.Store {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.inventory.Stores
+}
+
 // workLock is what the work of the candidacy's terms has in common.
 func (c *candidacy) workLock() work.Lock {
 	return work.Lock{
-		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Data: c.data,
+		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Stores: c.stores,
 		Metrics: c.metrics, Elected: c.elected, Notes: c.notes, Letters: c.letters, Watch: c.watch,
 		Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
 		Config: func() config.Config {

@@ -37,7 +37,7 @@ func (n *node) newAnswers() *direct.Site {
 func (n *node) access() direct.Access {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return direct.Access{Config: n.inventory.Config, Edition: n.edition, Store: n.store, Venue: n.venue}
+	return direct.Access{Config: n.inventory.Config, Edition: n.edition, Store: n.store, Stores: n.inventory.Stores, Venue: n.venue}
 }
 
 // orderReload has the node read its configuration again, and returns when it is in force.

@@ -21,6 +21,7 @@ import (
 	"baton/internal/daemon/inventory"
 	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/storehealth"
 	"baton/internal/daemon/work"
 	"baton/internal/diagnose"
 	"baton/internal/elector"
@@ -39,8 +40,9 @@ type node struct {
 	options  Options
 	log      *zap.Logger
 	id       string
-	address  string // of the status page
-	store    *redisconn.Store
+	address  string              // of the status page
+	store    *redisconn.Store    // that of the lock
+	stores   *storehealth.Health // the others that jobs read
 	venue    *site.Venue
 	metrics  *metrics.Metrics
 	notifier notifier
@@ -85,6 +87,7 @@ func newNode(c config.Config, o Options) *node {
 		reloadRequests: make(chan reloadRequest),
 		metrics:        metrics.New(o.Version, jobNames(c)),
 	}
+	n.stores = storehealth.New(n.log, n.metrics.StoreUp)
 	n.answers = n.newAnswers()
 	n.counted = work.NewLettersBook(n.answers.Waiting)
 	n.metrics.AddFlushes(flushNames(c)...)
@@ -117,6 +120,7 @@ func (n *node) open(c config.Config) (err error) {
 	all, err := inventory.Inventory{}.Next(c, n.store, n.reports())
 	if err == nil {
 		n.inventory = all
+		n.stores.Use(all.Stores.Used(c))
 	}
 	return err
 }
@@ -147,8 +151,9 @@ func (n *node) close() {
 	}
 	n.outage.Close()
 	n.dataOutage.Close()
+	n.stores.Close()
 	_ = n.answers.Close() // its log has what goes wrong
-	closing(n.log, "databases", func() error { return n.inventory.CloseBut(inventory.Inventory{}) })
+	closing(n.log, "databases and stores", func() error { return n.inventory.CloseBut(inventory.Inventory{}) })
 	if n.venue != nil {
 		closing(n.log, "quorum", n.venue.Close)
 	}
@@ -314,6 +319,7 @@ func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	if c.elector.Leading() != nil {
 		own.Role = diagnose.RoleLeading
 	}
+	own.Stores = n.stores.States()
 	own.WaitingCode, own.Waiting = c.waiting()
 	n.mu.Lock()
 	own.Jobs = direct.ConfiguredJobs(work.Plain(n.inventory.Tasks), own.Now)

@@ -88,6 +88,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	n.inventory = after
 	n.edition++
 	n.mu.Unlock()
+	n.metrics.ForgetStores(n.stores.Use(after.Stores.Used(c))...)
 	n.notifications.Reload(c)
 	n.rearrange(ctx, joined, cancel)
 	kept := jobNames(c)

@@ -84,7 +84,7 @@ func TestADroppedStageIsGoneAndForgotten(t *testing.T) {
 	l.job("views", "@hourly")
 	r := l.start()
 	left, err := l.remote.to.LeftStages(t.Context())
-	if err != nil || fmt.Sprint(left) != "[{hits hits  2} {old users batch 3}]" {
+	if err != nil || fmt.Sprint(left) != "[{ hits hits  2} { old users batch 3}]" {
 		t.Fatalf("left: %v, %v", left, err)
 	}
 	for _, s := range left {

@@ -48,7 +48,7 @@ func (c *candidacy) readOnce(ctx context.Context) bool {
 		return true
 	}
 	w, _ := c.current()
-	return c.watch.ReadOthers(ctx, c.ledger, w.Tasks, c.metrics, p.Owner)
+	return c.watch.ReadOthers(ctx, c.ledger, c.stores, w.Tasks, c.metrics, p.Owner)
 }
 
 // surroundings are what a picture shows that was asked for and came at those times: it is

@@ -27,6 +27,7 @@ const (
 	CodeDeadLetters Code = "dead_letters"   // records wait that did not fit their table
 	CodeLeftStage   Code = "stage_left"     // no job flushes what is staged
 	CodeRedis       Code = "redis_unavailable"
+	CodeStore       Code = "store_unavailable" // jobs that read a store fail
 )
 
 // Problem is one thing that is wrong, and the command to go on with. Page and command line make the
@@ -37,7 +38,8 @@ type Problem struct {
 	Lock  string `json:"lock,omitzero"`  // "": that of the Snapshot
 	Node  string `json:"node,omitzero"`
 	Job   string `json:"job,omitzero"`
-	Key   string `json:"key,omitzero"` // of a stage
+	Key   string `json:"key,omitzero"`   // of a stage
+	Store string `json:"store,omitzero"` // "": the Redis that has the lock
 	// Since is when a late job was due, or zero.
 	Since time.Time `json:"since,omitzero"`
 	// Count is of failures, dead letters or records; 0: not counted.
@@ -48,7 +50,7 @@ type Problem struct {
 
 // Problems are what is wrong, the worst first: none where all is well.
 func Problems(s Snapshot) []Problem {
-	all := slices.Concat(s.electionProblems(), s.jobProblems(), s.stageProblems(), s.nodeProblems())
+	all := slices.Concat(s.electionProblems(), s.storeProblems(), s.jobProblems(), s.stageProblems(), s.nodeProblems())
 	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(rank(a), rank(b)) })
 	return all
 }
@@ -116,9 +118,18 @@ func (s Snapshot) jobProblems() (all []Problem) {
 	return all
 }
 
+func (s Snapshot) storeProblems() (all []Problem) {
+	for _, store := range s.Stores {
+		if !store.OK {
+			all = append(all, Problem{Code: CodeStore, Grave: true, Store: store.Name, Command: "baton doctor"})
+		}
+	}
+	return all
+}
+
 func (s Snapshot) stageProblems() (all []Problem) {
 	for _, l := range s.LeftStages {
-		all = append(all, Problem{Code: CodeLeftStage, Job: l.Job, Key: l.Key, Count: l.Records, Command: "baton stage list"})
+		all = append(all, Problem{Code: CodeLeftStage, Job: l.Job, Store: l.Store, Key: l.Key, Count: l.Records, Command: "baton stage list"})
 	}
 	return all
 }

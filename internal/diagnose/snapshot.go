@@ -6,6 +6,7 @@
 package diagnose
 
 import (
+	"slices"
 	"time"
 
 	"baton/internal/elector"
@@ -29,6 +30,7 @@ type Snapshot struct {
 	// WaitingCode says the same to programs: "paused", "quarantine", "reserved", "priority", "aside", or "left".
 	WaitingCode elector.Code `json:"waiting_code,omitzero"`
 	Redis       Redis        `json:"redis"`
+	Stores      []Store      `json:"stores,omitempty"` // further Redis that jobs read, by name
 	Nodes       []Node       `json:"nodes"`
 	Locks       []Lock       `json:"locks,omitempty"` // that some jobs have of their own
 	Jobs        []Job        `json:"jobs"`
@@ -86,6 +88,7 @@ type Pause struct {
 // LeftStage is what a flush has staged beside a key that no job of the configuration has any
 // more: the job is gone, or its key is another one.
 type LeftStage struct {
+	Store   string `json:"store,omitzero"` // where the key is; absent: in the Redis that has the lock
 	Key     string `json:"key"`
 	Job     string `json:"job"` // that has staged it
 	BatchID string `json:"batch_id"`
@@ -105,6 +108,17 @@ type Redis struct {
 	OK    bool      `json:"ok"`
 	Error string    `json:"error,omitzero"`
 	Since time.Time `json:"since,omitzero"` // since when it answers, or does not
+}
+
+// Store is how a further Redis answers this node, in which some jobs have their data.
+type Store struct {
+	Name string `json:"name"`
+	Redis
+}
+
+// Answers reports whether a store is not known to be away.
+func (s Snapshot) Answers(store string) bool {
+	return !slices.ContainsFunc(s.Stores, func(one Store) bool { return one.Name == store && !one.OK })
 }
 
 // StateMissing is the state of a node that led when it last registered, and leads no
@@ -147,6 +161,7 @@ type Job struct {
 	ScheduleWords string    `json:"schedule_words,omitzero"` // "every 5 seconds"
 	TimeZone      string    `json:"time_zone,omitzero"`
 	Target        string    `json:"target,omitzero"`   // where a flush writes to, or the program that runs
+	Store         string    `json:"store,omitzero"`    // from which a flush reads; absent: the Redis that has the lock
 	Command       bool      `json:"command,omitzero"`  // it runs a program; else it is a flush
 	Always        bool      `json:"always,omitzero"`   // it has no slots, and runs for as long as its node leads
 	Lock          string    `json:"lock,omitzero"`     // under which it runs

@@ -35,6 +35,7 @@ func examineConfig(c config.Config) []Finding {
 			"10s, unless a takeover must be faster")
 	}
 	examineListener(c.HTTP, r)
+	examineStores(c, r)
 	examineGrace(c, r)
 	return append(r.findings, examineTargets(c)...)
 }
@@ -62,6 +63,25 @@ func examineGrace(c config.Config, r *report) {
 	}
 	if len(long) > 0 {
 		r.add(SeverityInfo, what, consequence, remedy)
+	}
+}
+
+// examineStores finds stores that are written for nothing, or twice.
+func examineStores(c config.Config, r *report) {
+	all := c.AllStores()
+	for i, s := range all[1:] {
+		if len(flushesOf(c, s.StoreName)) == 0 {
+			r.add(SeverityWarning, fmt.Sprintf("no job reads the store %q", s.StoreName),
+				"nothing; it may be that a job's from.store was meant to name it", "name it in a job, or remove "+s.At(""))
+		}
+		for _, other := range all[:i+1] {
+			if other.Place() == s.Place() {
+				r.add(SeverityWarning, fmt.Sprintf("%s is the same Redis as %s", s.At(""), other.At("")),
+					"where one is away the other is, too; if users and TLS are the same as well they share connections",
+					"remove "+s.At("")+", and have its jobs name the other one")
+				break
+			}
+		}
 	}
 }
 

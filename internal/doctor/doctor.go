@@ -120,6 +120,16 @@ func examinations(c config.Config, o Options) []examination {
 			return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, LockKey: c.Election.LockKey}, nil)
 		}})
 	}
+	for _, r := range c.AllStores()[1:] {
+		if jobs := flushesOf(c, r.StoreName); len(jobs) > 0 {
+			subject := storeSubject(r.StoreName)
+			all = append(all, examination{subject, func(ctx context.Context) []Finding {
+				of := c
+				of.Redis = r
+				return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, Data: true}, jobs)
+			}})
+		}
+	}
 	all = append(all, examination{subjectHost, func(context.Context) []Finding { return append(examineMachine(c, o), examineHost(c)...) }})
 	all = append(all, examination{"files", func(context.Context) []Finding { return examineFiles(c, o) }})
 	if o.Unit != "" {
@@ -131,6 +141,12 @@ func examinations(c config.Config, o Options) []examination {
 	return all
 }
 
+// flushesOf are the flushes that read a store.
+func flushesOf(c config.Config, store string) []config.Job {
+	return slices.DeleteFunc(slices.Clone(c.Jobs), func(j config.Job) bool { return j.IsCommand() || j.Flush.From.Store != store })
+}
+
+func storeSubject(name string) string    { return fmt.Sprintf("store %q", name) }
 func databaseSubject(name string) string { return fmt.Sprintf("database %q", name) }
 func jobSubject(name string) string      { return fmt.Sprintf("job %q", name) }
 
@@ -142,7 +158,7 @@ func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Fi
 			return nil // nothing uses it
 		}
 	}
-	flushes := slices.DeleteFunc(slices.Clone(c.Jobs), config.Job.IsCommand)
+	flushes := flushesOf(c, "")
 	o.Data = len(flushes) > 0
 	return examineStore(ctx, c, o, flushes)
 }
@@ -153,7 +169,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	if lock.Key = o.LockKey; lock.Key != "" {
 		o.WaitReplicas = lock.WaitReplicas
 		access := redislock.Access(lock)
-		if o.Data {
+		if slices.ContainsFunc(c.Jobs, func(j config.Job) bool { return !j.IsCommand() }) {
 			access.Places = append(access.Places, redisledger.Access(lock.Key))
 		}
 		o.Accesses = append(o.Accesses, access)
@@ -161,7 +177,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	store, err := site.OpenRedis(c)
 	if err != nil {
 		return []Finding{{Severity: SeverityError, Subject: o.Subject, What: err.Error(),
-			Consequence: "the node does not start", Remedy: "correct the section redis of the configuration"}}
+			Consequence: "the node does not start", Remedy: "correct " + c.Redis.At("") + " of the configuration"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
 	for _, j := range jobs {
@@ -174,6 +190,10 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 		if usable {
 			found = append(found, examineKeys(ctx, j, store)...)
 		}
+	}
+	for i, f := range found {
+		name := c.Redis.StoreName
+		found[i].What, found[i].Remedy = site.InStore(name, f.What), site.InStore(name, f.Remedy)
 	}
 	return found
 }

@@ -40,53 +40,39 @@ func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 		c.Node.ID = "" // that of no node
 		return append(judgeNodes(p, c), runs...)
 	}
-	return slices.Concat(judgeNodes(p, c), runs, examineStages(ctx, c, store, at.Ledger(store)))
+	stores, err := site.OpenStores(c, store)
+	if err != nil {
+		return append(judgeNodes(p, c), runs...)
+	}
+	defer func() { _ = stores.Without(nil).Close() }() // nothing was written
+	return slices.Concat(judgeNodes(p, c), runs, examineStages(ctx, c, stores, at.Ledger(store)))
 }
 
 // examineStages finds what no job of the configuration flushes.
-func examineStages(ctx context.Context, c config.Config, store *redisconn.Store, ledger *redisledger.Ledger) []Finding {
+func examineStages(ctx context.Context, c config.Config, stores site.Stores, ledger *redisledger.Ledger) []Finding {
 	r := &report{subject: "redis"}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	known, err := stagedKeys(c, store)
+	all, err := tasks.All(c, stores)
 	if err != nil {
 		return nil // the check of the configuration says so: whose the stages of that job are is not known
 	}
-	left, err := staging.NewStages(store, ledger).Left(ctx, known)
+	left, err := staging.NewStages(func() map[string]*redisconn.Store { return stores }, ledger).Left(ctx, tasks.StagedBy(all))
 	for _, s := range left {
-		if s.Records == 0 {
-			continue
+		switch {
+		case s.Unknown:
+			r.add(SeverityWarning, fmt.Sprintf("changes may be staged beside %s, by job %q, and that store is not configured any more", s.At, s.Job),
+				"they are in no table", UnknownStoreRemedy(s.At))
+		case s.Records > 0:
+			r.add(SeverityWarning, fmt.Sprintf("changes are staged that no job flushes: %d beside %s, by job %q", s.Records, s.At, s.Job),
+				"they are in no table, and stay in Redis", StageRemedy(s.At))
 		}
-		r.add(SeverityWarning, fmt.Sprintf("changes are staged that no job flushes: %d beside %q, by job %q", s.Records, s.Key, s.Job),
-			"they are in no table, and stay in Redis", StageRemedy(s.Key))
 	}
 	if err != nil && ctx.Err() == nil {
 		r.add(SeverityInfo, "what jobs that are gone have staged could not be checked: "+err.Error(),
 			"changes may be staged that no job flushes", "grant the user of baton their keys, or run doctor again")
 	}
 	return r.findings
-}
-
-// stagedKeys are the keys beside which the jobs stage, and the job of each.
-func stagedKeys(c config.Config, store *redisconn.Store) (map[string]string, error) {
-	jobs := map[string]string{}
-	for _, j := range c.Jobs {
-		if j.IsCommand() {
-			continue
-		}
-		of, err := tasks.Flush(j, store)
-		if err != nil {
-			return nil, err
-		}
-		sources, err := of.NewSources(nil)
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range staging.StagedKeys(sources) {
-			jobs[key] = j.Name
-		}
-	}
-	return jobs, nil
 }
 
 // judgeNodes compares the nodes that are there with each other, and with the configuration.
@@ -133,9 +119,18 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 }
 
 // StageRemedy says what can be done about a stage that no job flushes.
-func StageRemedy(key string) string {
-	return fmt.Sprintf("to have them flushed, give a job the key %q again until it has run; to lose them, "+
-		"baton stage drop %s", key, shellWord(key))
+func StageRemedy(at staging.At) string {
+	drop := "baton stage drop " + shellWord(at.Key)
+	if at.Store != "" {
+		drop += " --store " + at.Store
+	}
+	return fmt.Sprintf("to have them flushed, give a job the key %s again until it has run; to lose them, %s", at, drop)
+}
+
+// UnknownStoreRemedy says what can be done about a place in a store that is not configured.
+func UnknownStoreRemedy(at staging.At) string {
+	return fmt.Sprintf("write the store %q under stores again: if nothing is staged there, that is forgotten, "+
+		"and else baton stage list shows it", at.Store)
 }
 
 // shellWord quotes a text for a shell, if it needs to be.

@@ -76,7 +76,7 @@ func unitSubject(name string) string { return "unit " + name }
 
 // byPlace sorts findings by what they are about, jobs as the configuration has them.
 func byPlace(all []Finding, c config.Config) []Finding {
-	first := []string{subjectConfig, "redis", "node ", "database", subjectHost, "unit ", "file ", "notification"}
+	first := []string{subjectConfig, "redis", "store ", "node ", "database", subjectHost, "unit ", "file ", "notification"}
 	place := func(f Finding) int {
 		if i := slices.IndexFunc(first, func(prefix string) bool { return strings.HasPrefix(f.Subject, prefix) }); i >= 0 {
 			return i - len(first)

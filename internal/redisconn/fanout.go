@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 
+	"github.com/gomodule/redigo/redis"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -35,4 +36,25 @@ func ByMaster[T any](ctx context.Context, s *Store, c Conn, items []T, key func(
 		})
 	}
 	return all.Wait()
+}
+
+// Ping asks every master for a sign of life, over pooled connections. Its error is explained.
+func (s *Store) Ping(ctx context.Context) error {
+	masters, err := s.Masters(ctx)
+	if err != nil {
+		return Explain(err)
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for _, m := range masters {
+		all.Go(func() error {
+			c, err := m.Borrow(ctx)
+			if err != nil {
+				return err
+			}
+			defer c.Close() // it goes back to the pool
+			_, err = redis.DoContext(c, ctx, "PING")
+			return err
+		})
+	}
+	return Explain(all.Wait())
 }

@@ -34,25 +34,41 @@ type Inventory struct {
 	Config            config.Config
 	Hash              string // of Config
 	Databases, Probes site.Databases
+	Stores            site.Stores // but for that of the lock they are the inventory's own
 	Tasks             []work.Task
 	sums              map[string]string // of the databases' data source names
-	uses              map[*sql.Store]*atomic.Int64
+	uses              map[use]*atomic.Int64
 }
 
-// countUses has runs counted by the database that they use, of whichever configuration
-// they are: one may outlive several.
+// use is what a run of a flush uses.
+type use struct {
+	from *redisconn.Store
+	to   *sql.Store
+}
+
+func (i Inventory) useOf(t work.Task) use {
+	return use{i.Stores.Of(t.Config), i.Databases[t.Config.Flush.To.Database]}
+}
+
+// countUses has runs counted by what they use, of whichever configuration they are: one may
+// outlive several.
 func (i *Inventory) countUses(before Inventory) {
-	i.uses = map[*sql.Store]*atomic.Int64{}
-	for _, db := range i.Databases {
-		if i.uses[db] = before.uses[db]; i.uses[db] == nil {
-			i.uses[db] = new(atomic.Int64)
-		}
+	i.uses = maps.Clone(before.uses)
+	if i.uses == nil {
+		i.uses = map[use]*atomic.Int64{}
 	}
+	needed := map[use]bool{}
 	for at, t := range i.Tasks {
-		if uses := i.uses[i.Databases[t.Config.Flush.To.Database]]; uses != nil {
-			i.Tasks[at].CountIn(uses)
+		if t.Config.IsCommand() {
+			continue
 		}
+		u := i.useOf(t)
+		if needed[u] = true; i.uses[u] == nil {
+			i.uses[u] = new(atomic.Int64)
+		}
+		i.Tasks[at].CountIn(i.uses[u])
 	}
+	maps.DeleteFunc(i.uses, func(u use, runs *atomic.Int64) bool { return !needed[u] && runs.Load() == 0 })
 }
 
 // Workload is what there is to do under a lock.
@@ -68,7 +84,7 @@ func (i Inventory) Workload(lockKey string) *Workload {
 }
 
 // Next makes what a configuration needs, and takes over what has not changed.
-func (i Inventory) Next(c config.Config, store *redisconn.Store, to work.Reports) (Inventory, error) {
+func (i Inventory) Next(c config.Config, lock *redisconn.Store, to work.Reports) (Inventory, error) {
 	after := Inventory{Config: c, Hash: config.Hash(c)}
 	var err error
 	if after.sums, err = sourceSums(c); err != nil {
@@ -81,12 +97,16 @@ func (i Inventory) Next(c config.Config, store *redisconn.Store, to work.Reports
 	if after.Probes, err = reopen(i.Probes, same, c, abdication.OpenProbes); err != nil {
 		return Inventory{}, errors.Join(err, after.CloseBut(i))
 	}
-	if after.Tasks, err = work.New(c, store, after.Databases, to); err != nil {
+	if after.Stores, err = i.Stores.Next(i.Config, c, lock); err != nil {
+		return Inventory{}, errors.Join(err, after.CloseBut(i))
+	}
+	if after.Tasks, err = work.New(c, after.Stores, after.Databases, to); err != nil {
 		return Inventory{}, errors.Join(err, after.CloseBut(i))
 	}
 	for at, t := range after.Tasks {
 		kept := slices.IndexFunc(i.Tasks, func(old work.Task) bool {
-			return reflect.DeepEqual(old.Config, t.Config) && (t.Config.IsCommand() || same[t.Config.Flush.To.Database])
+			return reflect.DeepEqual(old.Config, t.Config) &&
+				(t.Config.IsCommand() || same[t.Config.Flush.To.Database] && i.Stores.Of(t.Config) == after.Stores.Of(t.Config))
 		})
 		if kept >= 0 {
 			after.Tasks[at] = i.Tasks[kept]
@@ -96,14 +116,15 @@ func (i Inventory) Next(c config.Config, store *redisconn.Store, to work.Reports
 	return after, nil
 }
 
-// CloseBut closes the databases that the other inventory does not have.
+// CloseBut closes the databases and stores that the other inventory does not have.
 func (i Inventory) CloseBut(kept Inventory) error {
-	return errors.Join(i.Databases.Without(kept.Databases).Close(), i.Probes.Without(kept.Probes).Close())
+	return errors.Join(i.Databases.Without(kept.Databases).Close(), i.Probes.Without(kept.Probes).Close(),
+		i.Stores.Without(kept.Stores).Close())
 }
 
-// IsReplacedBy reports whether the other inventory lacks a database of this one.
+// IsReplacedBy reports whether the other inventory lacks a database or a store of this one.
 func (i Inventory) IsReplacedBy(after Inventory) bool {
-	return len(i.Databases.Without(after.Databases))+len(i.Probes.Without(after.Probes)) > 0
+	return len(i.Databases.Without(after.Databases))+len(i.Probes.Without(after.Probes))+len(i.Stores.Without(after.Stores)) > 0
 }
 
 // sourceSums distinguishes data source names, which may stand in files and change there.
@@ -152,7 +173,13 @@ const checkEvery = 100 * time.Millisecond
 // Retire closes what is not used any more, once the last run that uses it has ended.
 func (i Inventory) Retire(after Inventory, over <-chan struct{}, log *zap.Logger) {
 	const first = 5 * time.Second // a run may have its slot and not have begun
-	old := i.Databases.Without(after.Databases)
+	databases, stores := i.Databases.Without(after.Databases), i.Stores.Without(after.Stores)
+	var old []*atomic.Int64
+	for u, runs := range i.uses {
+		if has(databases, u.to) || has(stores, u.from) {
+			old = append(old, runs)
+		}
+	}
 	pause := first
 	for busy := true; busy; pause = checkEvery {
 		select {
@@ -162,13 +189,17 @@ func (i Inventory) Retire(after Inventory, over <-chan struct{}, log *zap.Logger
 		case <-time.After(pause):
 		}
 		busy = false
-		for _, db := range old {
-			busy = busy || i.uses[db].Load() > 0
+		for _, runs := range old {
+			busy = busy || runs.Load() > 0
 		}
 	}
 	if err := i.CloseBut(after); err != nil {
-		log.Warn("closing databases", zap.Error(err))
+		log.Warn("closing databases and stores", zap.Error(err))
 	}
+}
+
+func has[T comparable](among map[string]T, one T) bool {
+	return slices.Contains(slices.Collect(maps.Values(among)), one)
 }
 
 // Under is the part of a configuration that is about some locks. It takes no more memory

@@ -79,6 +79,16 @@ func (o *Outage) Tried(name string, err error) {
 	}
 }
 
+// Asked notes what a question came to that is no job's.
+func (o *Outage) Asked(err error) {
+	switch code := redisconn.Unavailable(err); {
+	case err == nil:
+		o.worksAgain()
+	case code != "":
+		o.fails(code, err, func() {})
+	}
+}
+
 // met counts a job among those that the outage stops, if there is one.
 func (o *Outage) met(name string) {
 	o.mu.Lock()

@@ -5,39 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"baton/internal/config"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/open"
 	"baton/internal/heartbeat"
-	"baton/internal/redisconn"
 )
-
-// OpenRedis prepares the connections; it does not connect.
-func OpenRedis(c config.Config) (*redisconn.Store, error) {
-	r := c.Redis
-	o := redisconn.Options{
-		URL:        r.Address(),
-		Cluster:    r.Cluster,
-		Database:   r.Database,
-		Username:   r.User(),
-		Password:   r.Password,
-		TLS:        r.TLSConfig,
-		ClientName: "baton:" + c.Node.ID,
-		// As with databases: a connection that a firewall has forgotten must not hold a
-		// run up for longer than a fraction of the term.
-		Timeout: min(5*time.Second, c.Election.TTL/2),
-	}
-	if s := r.Sentinel; s != nil {
-		o.Sentinel = &redisconn.SentinelOptions{Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: r.SentinelPassword}
-	}
-	store, err := redisconn.Open(o)
-	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
-	}
-	return store, nil
-}
 
 // Databases are the open databases by their names in the configuration.
 type Databases map[string]*sql.Store

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
@@ -20,8 +22,9 @@ import (
 type Task struct {
 	Config   config.Job
 	Schedule schedule.Schedule
-	Sources  []flush.Source // what a flush reads, for its backlog; nil: a command, or not opened
-	IdleKeys []string       // while none of them exists a flush has nothing to do; nil: keys do not show it
+	Sources  []flush.Source   // what a flush reads, for its backlog; nil: a command, or not opened
+	Store    *redisconn.Store // where they are; nil likewise
+	IdleKeys []string         // while none of them exists a flush has nothing to do; nil: keys do not show it
 
 	pending func(ctx context.Context) (bool, error) // see flush.Config; nil: not known
 }
@@ -37,12 +40,12 @@ func Describe(j config.Job) (Task, error) {
 }
 
 // All opens every job of the configuration, so that its sources can be read. It connects to nothing yet.
-func All(c config.Config, store *redisconn.Store) ([]Task, error) {
+func All(c config.Config, stores site.Stores) ([]Task, error) {
 	list := make([]Task, len(c.Jobs))
 	for i, j := range c.Jobs {
 		t, err := Describe(j)
 		if err == nil {
-			_, err = t.Open(store)
+			_, err = t.Open(stores)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("job %q: %w", j.Name, err)
@@ -52,13 +55,14 @@ func All(c config.Config, store *redisconn.Store) ([]Task, error) {
 	return list, nil
 }
 
-// Open makes the sources of a flush, and returns it as [Flush] does; of a command there is nothing
-// to open. It connects to nothing yet.
-func (t *Task) Open(store *redisconn.Store) (flush.Config, error) {
+// Open makes the sources of a flush in the store that has them, and returns it as [Flush] does; of a command
+// there is nothing to open. It connects to nothing yet.
+func (t *Task) Open(stores site.Stores) (flush.Config, error) {
 	if t.Config.IsCommand() {
 		return flush.Config{}, nil
 	}
-	c, err := Flush(t.Config, store)
+	t.Store = stores.Of(t.Config)
+	c, err := Flush(t.Config, t.Store)
 	if err != nil {
 		return c, err
 	}
@@ -121,7 +125,7 @@ func (t Task) Policy() job.Job {
 		CatchUp: plan.CatchUp(p.CatchUp), StartingDeadline: p.StartingDeadline, Overlap: plan.Overlap(p.Overlap), MaxOverlap: p.MaxOverlap,
 		Retry:     plan.Retry{Limit: p.Retry.Limit, Delay: p.Retry.Delay, MaxDelay: p.Retry.MaxDelay},
 		EndsFirst: t.Config.IsCommand(), Spawns: t.Config.IsCommand(), OnLost: plan.OnLost(p.OnLost), Jitter: p.Jitter,
-		MayIdle: len(t.IdleKeys) > 0 && !schedule.IsAlways(t.Schedule),
+		MayIdle: len(t.IdleKeys) > 0 && !schedule.IsAlways(t.Schedule), IdleGroup: t.Config.Flush.From.Store,
 	}
 }
 
@@ -161,12 +165,26 @@ func Under[T configured](list []T, lockKey string) (some []T) {
 }
 
 // StagedBy are the keys beside which tasks stage, and the job of each.
-func StagedBy(list []Task) map[string]string {
-	jobs := map[string]string{}
+func StagedBy(list []Task) map[staging.At]string {
+	jobs := map[staging.At]string{}
 	for _, t := range list {
 		for _, key := range staging.StagedKeys(t.Sources) {
-			jobs[key] = t.Config.Name
+			jobs[staging.At{Store: t.Config.Flush.From.Store, Key: key}] = t.Config.Name
 		}
 	}
 	return jobs
+}
+
+// ByStore does something with the tasks of each store, with all stores at once: one that is away
+// holds up no other.
+func ByStore[T any](list []T, storeOf func(T) *redisconn.Store, do func(some []T)) {
+	groups := map[*redisconn.Store][]T{}
+	for _, t := range list {
+		groups[storeOf(t)] = append(groups[storeOf(t)], t)
+	}
+	var wg sync.WaitGroup
+	for _, some := range groups {
+		wg.Go(func() { do(some) })
+	}
+	wg.Wait()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"baton/internal/alert"
+	"baton/internal/daemon/storehealth"
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/job"
@@ -29,6 +30,7 @@ type flushJob struct {
 	notes   *alert.Notifications
 	ledger  *redisledger.Ledger
 	watch   *Watch
+	stores  *storehealth.Health
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: not known
 }
 
@@ -36,6 +38,9 @@ type flushJob struct {
 func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	end := f.Begin()
 	defer end()
+	if err := f.stores.Away(f.store()); err != nil {
+		return job.Result{}, &storehealth.Error{Store: f.store(), Err: err} // without waiting for it, which would take a place from others
+	}
 	f.done.reset()
 	stop := f.report(ctx, r)
 	defer stop()
@@ -84,12 +89,18 @@ func (f *flushJob) judge(err error) error {
 	case errors.Is(err, flush.ErrTooManyDead), errors.Is(err, flush.ErrGap), errors.Is(err, flush.ErrEmptied):
 		return &job.PauseError{Err: err}
 	}
-	return err
+	return f.stores.Blame(f.store(), err)
 }
+
+// store is the name of the store that it reads.
+func (f *flushJob) store() string { return f.Config.Flush.From.Store }
 
 // measure brings the gauges of the job up to date, and returns how far it is behind; ok is
 // false if that is not known.
 func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok bool) {
+	if f.stores.Away(f.store()) != nil {
+		return level, false
+	}
 	began := time.Now()
 	backlog, err := f.Backlog(ctx)
 	if err != nil {

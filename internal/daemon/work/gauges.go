@@ -2,9 +2,12 @@ package work
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"baton/internal/daemon/tasks"
 	"baton/internal/job"
+	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/status/metrics"
 )
@@ -32,21 +35,31 @@ func (g gauges) keep(ctx context.Context) {
 				asked = time.Now()
 			}
 		}
-		levels := map[string]redisledger.Level{}
-		for _, b := range g.jobs {
+		g.sampler.take(ctx, g.measure(ctx))
+		_ = Rest(ctx, GaugeEvery)
+	}
+}
+
+// measure measures all of them, those of all stores at the same time.
+func (g gauges) measure(ctx context.Context) map[string]redisledger.Level {
+	var mu sync.Mutex
+	levels := map[string]redisledger.Level{}
+	tasks.ByStore(g.jobs, func(b boundTask) *redisconn.Store { return b.task.Store }, func(some []boundTask) {
+		for _, b := range some {
 			if next, ok := g.runner.Next(b.job.Name); ok {
 				g.metrics.JobNext(b.job.Name, next)
 			}
 			if b.flush != nil {
 				if level, ok := b.flush.measure(ctx); ok {
+					mu.Lock()
 					levels[b.job.Name] = level
+					mu.Unlock()
 				}
 			}
 			g.watch.show(g.metrics, b.task, g.owner)
 		}
-		g.sampler.take(ctx, levels)
-		_ = Rest(ctx, GaugeEvery)
-	}
+	})
+	return levels
 }
 
 func (g gauges) names() []string {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"baton/internal/daemon/tasks"
 	"baton/internal/flush/source/staging"
+	"baton/internal/redisconn"
 )
 
 // idle implements job.Workload's Idle for flushes. It checks only those whose last run was of
@@ -12,13 +14,22 @@ import (
 func (t *Term) idle(ctx context.Context, jobs []string) []bool {
 	began := time.Now()
 	flushes := t.settled(jobs)
-	keys := make([][]string, len(jobs))
+	idle := make([]bool, len(jobs))
+	var known []int
 	for i, f := range flushes {
-		if f != nil {
-			keys[i] = f.IdleKeys
+		if f != nil && f.stores.Away(f.store()) == nil {
+			known = append(known, i)
 		}
 	}
-	idle := staging.Idle(ctx, t.Data, keys)
+	tasks.ByStore(known, func(i int) *redisconn.Store { return flushes[i].Store }, func(some []int) {
+		keys := make([][]string, len(some))
+		for at, i := range some {
+			keys[at] = flushes[i].IdleKeys
+		}
+		for at, is := range staging.Idle(ctx, flushes[some[0]].Store, keys) {
+			idle[some[at]] = is
+		}
+	})
 	for i, is := range idle {
 		if is {
 			flushes[i].idled(began)

@@ -10,6 +10,7 @@ import (
 	"baton/internal/alert"
 	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/storehealth"
 	"baton/internal/job"
 	"baton/internal/status/metrics"
 )
@@ -22,6 +23,7 @@ type RunnerOptions struct {
 	Notes   *alert.Notifications
 	Clock   *Clock
 	Outage  *outage.Outage       // of the Redis that has the ledger; nil: there is none
+	Stores  *storehealth.Health  // what runs meet there is no fault of that Redis
 	Hold    func() bool          // reports whether nothing is to begin for now; nil: never
 	Idle    func() time.Duration // see job.Config
 }
@@ -37,10 +39,19 @@ func NewRunner(ledger job.Ledger, o RunnerOptions) *job.Runner {
 			o.Metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
 			o.Notes.Finished(r)
 		},
-		Hold:      o.Hold,
-		OnIdle:    o.Idle,
-		OnAttempt: o.Outage.Tried,
+		Hold:   o.Hold,
+		OnIdle: o.Idle,
+		OnAttempt: func(name string, err error) {
+			if e, ok := errors.AsType[*storehealth.Error](err); ok {
+				o.Stores.Tried(name, e)
+				return
+			}
+			o.Outage.Tried(name, err)
+		},
 		Shared: func(err error) bool {
+			if e, ok := errors.AsType[*storehealth.Error](err); ok {
+				return o.Stores.Explains(e)
+			}
 			return o.Outage.Explains(err) || errors.Is(err, job.ErrHeldBack) && o.Outage.Lasts()
 		},
 		OnMissed: func(m job.Missed) {

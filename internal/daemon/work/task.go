@@ -10,7 +10,6 @@ import (
 	"baton/internal/daemon/tasks"
 	"baton/internal/flush"
 	"baton/internal/job"
-	"baton/internal/redisconn"
 )
 
 // Task is one configured job with the machinery behind it. It lives for as long as the
@@ -23,11 +22,11 @@ type Task struct {
 }
 
 // New builds the jobs of the configuration. They connect to nothing yet.
-func New(c config.Config, store *redisconn.Store, dbs site.Databases, to Reports) ([]Task, error) {
+func New(c config.Config, stores site.Stores, dbs site.Databases, to Reports) ([]Task, error) {
 	var made []Task
 	var problems []error
 	for _, j := range c.Jobs {
-		t, err := newTask(c, j, store, dbs, to)
+		t, err := newTask(c, j, stores, dbs, to)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("job %q: %w", j.Name, err))
 			continue
@@ -37,12 +36,12 @@ func New(c config.Config, store *redisconn.Store, dbs site.Databases, to Reports
 	return made, errors.Join(problems...)
 }
 
-func newTask(c config.Config, j config.Job, store *redisconn.Store, dbs site.Databases, to Reports) (t Task, err error) {
+func newTask(c config.Config, j config.Job, stores site.Stores, dbs site.Databases, to Reports) (t Task, err error) {
 	t = Task{done: &tally{}, busy: new(atomic.Int64)}
 	if t.Task, err = tasks.Describe(j); err != nil {
 		return t, err
 	}
-	pipeline, err := t.Open(store)
+	pipeline, err := t.Open(stores)
 	if err != nil || j.IsCommand() {
 		return t, err
 	}

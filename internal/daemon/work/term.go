@@ -14,11 +14,11 @@ import (
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/storehealth"
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
-	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/status/metrics"
 )
@@ -30,7 +30,7 @@ type Lock struct {
 	Log     *zap.Logger
 	Ledger  *redisledger.Ledger
 	Stages  *staging.Stages // of the node's own lock: where it is noted who stages where
-	Data    *redisconn.Store
+	Stores  *storehealth.Health
 	Metrics *metrics.Metrics
 	Elected *metrics.Election
 	Notes   *alert.Notifications
@@ -46,8 +46,8 @@ type Lock struct {
 type Load struct {
 	Config    config.Config // its jobs are those of the tasks
 	Tasks     []Task
-	Staged    map[string]string // beside which keys any job of the node stages; nil: the lock is not the node's own
-	Databases site.Databases    // all of the node's
+	Staged    map[staging.At]string // beside which keys any job of the node stages; nil: the lock is not the node's own
+	Databases site.Databases        // all of the node's
 }
 
 // Term is the work of one term. Its jobs may be replaced while it lasts.
@@ -125,7 +125,7 @@ func (t *Term) bind(of Task, keep config.History) boundTask {
 	}
 	b.flush = &flushJob{
 		Task: of, term: t.term, metrics: t.Metrics, elected: t.Elected,
-		notes: t.Notes, ledger: t.Ledger, watch: t.Watch,
+		notes: t.Notes, ledger: t.Ledger, watch: t.Watch, stores: t.Stores,
 	}
 	b.job.Run = b.flush.run
 	t.flushes = append(t.flushes, of.pipeline)

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/storehealth"
 	"baton/internal/daemon/tasks"
 	"baton/internal/diagnose"
 	"baton/internal/job/schedule"
 	"baton/internal/operate/direct"
+	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/status/metrics"
 )
@@ -134,19 +136,23 @@ func (w *Watch) stands(t Task, st redisledger.JobState, owner string) diagnose.J
 
 // ReadOthers reports how jobs stand that this node does not run while owner leads: its runner may die with
 // what it knows. It reports whether it has seen them.
-func (w *Watch) ReadOthers(ctx context.Context, ledger *redisledger.Ledger, jobs []Task, m *metrics.Metrics, owner string) bool {
+func (w *Watch) ReadOthers(
+	ctx context.Context, ledger *redisledger.Ledger, stores *storehealth.Health, jobs []Task, m *metrics.Metrics, owner string,
+) bool {
 	ctx, cancel := context.WithTimeout(ctx, readJobsWithin)
 	defer cancel()
 	if w.recall(ctx, ledger, tasks.Names(jobs)) != nil {
 		return false
 	}
-	for _, t := range jobs {
-		if !t.Config.IsCommand() {
-			if backlog, err := t.Backlog(ctx); err == nil {
-				m.FlushBehind(t.Config.Name, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
+	tasks.ByStore(jobs, func(t Task) *redisconn.Store { return t.Store }, func(some []Task) {
+		for _, t := range some {
+			if !t.Config.IsCommand() && stores.Away(t.Config.Flush.From.Store) == nil {
+				if backlog, err := t.Backlog(ctx); err == nil {
+					m.FlushBehind(t.Config.Name, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
+				}
 			}
+			w.show(m, t, owner)
 		}
-		w.show(m, t, owner)
-	}
+	})
 	return true
 }

@@ -9,14 +9,19 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/source/staging"
+	"baton/internal/redisconn"
 	"baton/internal/redisledger"
+	"baton/internal/testsupport"
 )
 
 // What sources of each type have staged is found again by its key alone, wherever that is.
 func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
-	l := staging.NewStages(g.store, redisledger.NewLedger(g.store, redisledger.LedgerOptions{LockKey: "baton"}))
+	lock := openStore(t, testsupport.StartRedis(t).URL())
+	stores := map[string]*redisconn.Store{"": lock, "shop": g.store}
+	l := staging.NewStages(func() map[string]*redisconn.Store { return stores },
+		redisledger.NewLedger(lock, redisledger.LedgerOptions{LockKey: "baton"}))
 	var sources []flush.Source
 	add := func(s flush.Source, err error) {
 		t.Helper()
@@ -47,19 +52,30 @@ func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 			t.Fatalf("stage: %v, %v", ok, err)
 		}
 	}
-	noted := map[string]string{"never": "gone"}
-	for _, key := range keys {
-		noted[key] = "somebody"
+	noted := map[staging.At]string{{Key: "views"}: "plain", {Key: "\x00odd"}: "odd", {Store: "closed", Key: "k"}: "old"}
+	for _, key := range append(keys, "never") {
+		noted[staging.At{Store: "shop", Key: key}] = "somebody"
 	}
-	if err := l.NoteStages(t.Context(), noted); err != nil {
+	if err := l.Note(t.Context(), noted); err != nil {
 		t.Fatal(err)
 	}
-	left, err := l.Left(t.Context(), map[string]string{"orders": "orders"})
-	if want := "[{changed:user users batch1 3} {never gone  0} {views views batch0 2} {{hits}:changed hits batch3 4}]"; err != nil ||
-		fmt.Sprint(left) != want {
-		t.Fatalf("left are %v, %v; want %s", left, err, want)
-	}
+	left, err := l.Left(t.Context(), map[staging.At]string{{Store: "shop", Key: "orders"}: "orders"})
+	var got []string
 	for _, s := range left {
+		got = append(got, fmt.Sprint(s.At, " ", s.Job, " ", s.ID, " ", s.Records, " ", s.Unknown))
+	}
+	want := []string{
+		`"\x00odd" odd  0 false`, `"views" plain  0 false`, `"k" in store "closed" old  0 true`,
+		`"changed:user" in store "shop" users batch1 3 false`, `"never" in store "shop" somebody  0 false`,
+		`"views" in store "shop" views batch0 2 false`, `"{hits}:changed" in store "shop" hits batch3 4 false`,
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("left are %q, %v; want %q", got, err, want)
+	}
+	if err := l.Drop(t.Context(), left[2]); err == nil {
+		t.Error("what is in a store that is not known was dropped")
+	}
+	for _, s := range slices.Delete(left, 2, 3) {
 		other := s
 		other.ID = "another"
 		if err := l.Drop(t.Context(), other); !errors.Is(err, staging.ErrStageChanged) {
@@ -75,7 +91,7 @@ func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 			t.Errorf("%d changes of %q wait, %v; want %d", n, keys[i], err, want)
 		}
 	}
-	if left, err := l.Left(t.Context(), nil); err != nil || len(left) != 1 || left[0].Key != "orders" {
+	if left, err := l.Left(t.Context(), nil); err != nil || len(left) != 2 || left[1].Key != "orders" {
 		t.Errorf("after that: %v, %v", left, err)
 	}
 }

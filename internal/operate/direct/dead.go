@@ -13,7 +13,6 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/flush/sql"
 	"baton/internal/operate"
-	"baton/internal/redisconn"
 )
 
 func filterOf(f operate.LetterFilter) sql.LetterFilter {
@@ -25,7 +24,7 @@ func filterOf(f operate.LetterFilter) sql.LetterFilter {
 type dead struct {
 	config config.Config
 	dbs    site.Databases
-	redis  *redisconn.Store
+	stores site.Stores
 	jobs   map[string]*replayer // those that something was replayed of
 }
 
@@ -39,11 +38,17 @@ func openDead(c config.Config) (*dead, error) {
 	if err != nil {
 		return nil, errors.Join(err, redis.Close())
 	}
-	return &dead{config: c, dbs: dbs, redis: redis, jobs: map[string]*replayer{}}, nil
+	stores, err := site.OpenStores(c, redis)
+	if err != nil {
+		return nil, errors.Join(err, dbs.Close(), redis.Close())
+	}
+	return &dead{config: c, dbs: dbs, stores: stores, jobs: map[string]*replayer{}}, nil
 }
 
 // close drops the connections.
-func (d *dead) close() error { return errors.Join(d.dbs.Close(), d.redis.Close()) }
+func (d *dead) close() error {
+	return errors.Join(d.dbs.Close(), d.stores.Without(nil).Close(), d.stores[""].Close())
+}
 
 func (d *dead) job(name string) (config.Job, bool) {
 	for _, j := range d.config.Jobs {

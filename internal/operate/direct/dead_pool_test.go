@@ -32,7 +32,7 @@ func TestConnectionsForDeadLettersAreSharedAndClosedWhenNobodyAsks(t *testing.T)
 		}
 		a, leaveA := take(0)
 		b, leaveB := take(0)
-		if a.dbs["main"] != b.dbs["main"] || a.redis != b.redis {
+		if a.dbs["main"] != b.dbs["main"] || a.stores[""] != b.stores[""] {
 			t.Error("two who ask have connections of their own")
 		}
 		a.jobs["views"] = &replayer{}

@@ -257,7 +257,7 @@ func (d *dead) replayer(ctx context.Context, name string) *replayer {
 }
 
 func (r *replayer) open(ctx context.Context, d *dead) error {
-	c, err := tasks.Flush(r.job, d.redis)
+	c, err := tasks.Flush(r.job, d.stores.Of(r.job))
 	if err != nil {
 		return err
 	}

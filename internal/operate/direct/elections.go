@@ -2,20 +2,25 @@ package direct
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/tasks"
 	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/redisconn"
 	"baton/internal/redislock"
 )
 
 // Snapshot is the state of the election and its jobs now.
 func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	return asking(ctx, s, func(l session) (diagnose.Snapshot, error) {
-		all, err := tasks.All(l.Config, l.Store)
+		all, err := tasks.All(l.Config, l.Stores)
 		if err != nil {
 			return diagnose.Snapshot{}, err
 		}
@@ -36,10 +41,38 @@ func (l session) snapshot(ctx context.Context, jobs []diagnose.Job, views []View
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	now := time.Now().UTC()
-	s, err := Gather(ctx, diagnose.Snapshot{
+	own := diagnose.Snapshot{
 		LockKey: l.Config.Election.LockKey, Now: now, Redis: diagnose.Redis{Host: l.Venue.Host(), OK: true}, Jobs: jobs,
-	}, views)
+	}
+	if jobs != nil {
+		own.Stores = l.askStores(ctx)
+	}
+	s, err := Gather(ctx, own, views)
 	return operate.Bounded(s), err
+}
+
+// askWithin bounds the question whether a store answers, and storesWithin what is asked of it beside that, so
+// that one that hangs keeps no page waiting.
+const askWithin, storesWithin = time.Second, 500 * time.Millisecond
+
+// askStores asks all stores that jobs read, at the same time, whether they answer.
+func (l session) askStores(ctx context.Context) []diagnose.Store {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	used := l.Stores.Used(l.Config)
+	names := slices.Sorted(maps.Keys(used))
+	all := make([]diagnose.Store, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			all[i] = diagnose.Store{Name: name, Redis: diagnose.Redis{Host: used[name].Host(), OK: true}}
+			if err := used[name].Ping(ctx); redisconn.Unavailable(err) != "" || err != nil && !errors.Is(err, redisconn.ErrRefused) {
+				all[i].OK, all[i].Error = false, site.InStore(name, err.Error())
+			}
+		})
+	}
+	wg.Wait()
+	return all
 }
 
 // Events has the history of the election, the newest first.

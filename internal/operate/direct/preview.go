@@ -58,7 +58,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 		return p, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	flushed, err := tasks.Flush(j, s.session().Store)
+	flushed, err := tasks.Flush(j, s.session().Stores.Of(j))
 	if err != nil {
 		return p, fmt.Errorf("job %q: %w", name, err)
 	}

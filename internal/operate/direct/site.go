@@ -59,11 +59,12 @@ type Node struct {
 	Reload func(ctx context.Context, by string) error
 }
 
-// Access is a configuration, and connections to the Redis that it names.
+// Access is a configuration, and connections to every Redis that it names.
 type Access struct {
 	Config  config.Config
-	Edition int // counts the configurations
-	Store   *redisconn.Store
+	Edition int              // counts the configurations
+	Store   *redisconn.Store // that of the lock
+	Stores  site.Stores      // all that jobs read
 	Venue   *site.Venue
 }
 
@@ -86,9 +87,13 @@ func Open(c config.Config) (*Site, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	a := Access{Config: c, Store: store, Venue: at}
+	stores, err := site.OpenStores(c, store)
+	if err != nil {
+		return nil, errors.Join(err, at.Close(), store.Close())
+	}
+	a := Access{Config: c, Store: store, Stores: stores, Venue: at}
 	s := Of(Node{Log: zap.NewNop(), Access: func() Access { return a }})
-	s.closing = func() error { return errors.Join(at.Close(), store.Close()) }
+	s.closing = func() error { return errors.Join(at.Close(), stores.Without(nil).Close(), store.Close()) }
 	return s, nil
 }
 
@@ -209,9 +214,13 @@ func (l session) view(lockKey string) View {
 	at := l.Venue.At(lockKey)
 	ledger := at.Ledger(l.Store)
 	return View{
-		LockKey: lockKey, Election: at.Election(), Ledger: ledger, Stages: staging.NewStages(l.Store, ledger),
+		LockKey: lockKey, Election: at.Election(), Ledger: ledger, Stages: l.stages(ledger),
 		Poll: l.Config.Election.PollInterval,
 	}
+}
+
+func (l session) stages(ledger *redisledger.Ledger) *staging.Stages {
+	return staging.NewStages(func() map[string]*redisconn.Store { return l.Stores }, ledger)
 }
 
 func (l session) picture(ctx context.Context) (redislock.Picture, error) {

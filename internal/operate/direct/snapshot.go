@@ -14,6 +14,7 @@ import (
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
+	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
 	"baton/internal/text"
@@ -50,7 +51,7 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 			s.Locks = append(s.Locks, diagnose.Lock{Key: v.LockKey, Leader: leaderOf(other), Vacancy: vacancy(other)})
 			owner = other.Owner
 		}
-		if err := v.gatherJobs(ctx, s.Jobs, owner, p.Now); err != nil {
+		if err := v.gatherJobs(ctx, s, owner, p.Now); err != nil {
 			return s, err
 		}
 	}
@@ -61,6 +62,8 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 	for _, v := range views {
 		all = append(all, v.Tasks...)
 	}
+	ctx, cancel := context.WithTimeout(ctx, storesWithin)
+	defer cancel()
 	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // doctor reports what could not be read
 	return s, nil
 }
@@ -101,28 +104,44 @@ func SeenNow(nodes []diagnose.Node, id string) {
 }
 
 // gatherJobs adds to the jobs, by their names, what Redis knows of those of the view.
-func (v View) gatherJobs(ctx context.Context, jobs []diagnose.Job, owner string, now time.Time) error {
+func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string, now time.Time) error {
 	states, err := v.Ledger.Jobs(ctx, tasks.Names(v.Tasks))
 	if err != nil {
 		return err
 	}
-	for i, st := range states {
-		at := slices.IndexFunc(jobs, func(j diagnose.Job) bool { return j.Name == st.Job })
-		if at < 0 {
-			continue
-		}
-		fillJob(&jobs[at], st)
-		t := v.Tasks[i]
-		jobs[at].Awaited = t.Config.IsCommand() && st.RunsUnder(owner)
-		if p := jobs[at].Paused; p != nil && p.Until.After(jobs[at].NextRun) {
-			jobs[at].NextRun = t.Next(p.Until)
-		}
-		if !t.Config.IsCommand() {
-			gatherBacklog(ctx, t, &jobs[at], st, now)
-		}
-		jobs[at].DueAt = jobs[at].Due(PastOf(st, behindSince(jobs[at], now)), t.Next)
+	known := make([]int, len(states))
+	for i := range states {
+		known[i] = i
 	}
+	tasks.ByStore(known, func(i int) *redisconn.Store { return v.Tasks[i].Store }, func(some []int) {
+		ctx, cancel := ctx, context.CancelFunc(func() {})
+		if v.Tasks[some[0]].Config.Flush.From.Store != "" {
+			ctx, cancel = context.WithTimeout(ctx, storesWithin)
+		}
+		defer cancel()
+		for _, i := range some {
+			at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == states[i].Job })
+			if at >= 0 {
+				gatherJob(ctx, &s.Jobs[at], v.Tasks[i], states[i], s.Answers(s.Jobs[at].Store), owner, now)
+			}
+		}
+	})
 	return nil
+}
+
+// gatherJob adds to a job what Redis, and its store if that answers, know of it.
+func gatherJob(
+	ctx context.Context, j *diagnose.Job, t tasks.Task, st redisledger.JobState, answers bool, owner string, now time.Time,
+) {
+	fillJob(j, st)
+	j.Awaited = t.Config.IsCommand() && st.RunsUnder(owner)
+	if p := j.Paused; p != nil && p.Until.After(j.NextRun) {
+		j.NextRun = t.Next(p.Until)
+	}
+	if !t.Config.IsCommand() && answers {
+		gatherBacklog(ctx, t, j, st, now)
+	}
+	j.DueAt = j.Due(PastOf(st, behindSince(*j, now)), t.Next)
 }
 
 // PastOf is what the ledger has of a job, as far as it decides when the job is due. behind is since
@@ -256,8 +275,8 @@ func ConfiguredJobs(tasks []tasks.Task, now time.Time) []diagnose.Job {
 	for i, t := range tasks {
 		jobs[i] = diagnose.Job{
 			Name: t.Config.Name, Schedule: t.Config.Schedule, ScheduleWords: t.Schedule.Describe(), TimeZone: t.Config.TimeZone,
-			Target: t.Target(), Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule), Lock: t.Config.Lock,
-			Overlap: t.Config.Overlap, NextRun: t.Next(now), LateAfterSeconds: t.Config.LateAfter.Seconds(),
+			Target: t.Target(), Store: t.Config.Flush.From.Store, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule),
+			Lock: t.Config.Lock, Overlap: t.Config.Overlap, NextRun: t.Next(now), LateAfterSeconds: t.Config.LateAfter.Seconds(),
 		}
 	}
 	return jobs

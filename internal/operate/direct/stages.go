@@ -19,7 +19,7 @@ func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) (
 	found, err := stages.Left(ctx, tasks.StagedBy(all))
 	for _, s := range found {
 		if s.Records > 0 {
-			left = append(left, diagnose.LeftStage{Key: s.Key, Job: s.Job, BatchID: s.ID, Records: s.Records})
+			left = append(left, diagnose.LeftStage{Store: s.Store, Key: s.Key, Job: s.Job, BatchID: s.ID, Records: s.Records})
 		}
 	}
 	return left, err
@@ -31,23 +31,24 @@ func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	l := s.session()
-	all, err := tasks.All(l.Config, l.Store)
+	all, err := tasks.All(l.Config, l.Stores)
 	if err != nil {
 		return nil, err
 	}
-	return leftStages(ctx, staging.NewStages(l.Store, l.ledger), all)
+	return leftStages(ctx, l.stages(l.ledger), all)
 }
 
 // DropStage removes a stage for good: never one that a job of this configuration or of a node's
 // that is there may flush, nor another one than was looked at.
 func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
 	l := s.session()
-	all, err := tasks.All(l.Config, l.Store)
+	all, err := tasks.All(l.Config, l.Stores)
 	if err != nil {
 		return err
 	}
-	if job, used := tasks.StagedBy(all)[left.Key]; used {
-		return fmt.Errorf("job %q flushes %q: what is staged there is not dropped", job, left.Key)
+	at := staging.At{Store: left.Store, Key: left.Key}
+	if job, used := tasks.StagedBy(all)[at]; used {
+		return fmt.Errorf("job %q flushes %s: what is staged there is not dropped", job, at)
 	}
 	p, err := l.picture(ctx)
 	if err != nil {
@@ -56,12 +57,12 @@ func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
 	own := config.Hash(l.Config)
 	for _, n := range p.Nodes {
 		if p.Now.Sub(n.Seen()) <= redislock.GoneAfter && n.ConfigHash != own {
-			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %q: "+
-				"give all nodes the same configuration, baton reload there, and drop it then", n.ID, left.Key)
+			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %s: "+
+				"give all nodes the same configuration, baton reload there, and drop it then", n.ID, at)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	dropped := staging.LeftStage{Key: left.Key, Job: left.Job, ID: left.BatchID, Records: left.Records}
-	return staging.NewStages(l.Store, l.ledger).Drop(ctx, dropped)
+	dropped := staging.LeftStage{At: at, Job: left.Job, ID: left.BatchID, Records: left.Records}
+	return l.stages(l.ledger).Drop(ctx, dropped)
 }

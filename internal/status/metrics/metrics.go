@@ -33,6 +33,7 @@ type Metrics struct {
 	reloaded    prometheus.Gauge
 
 	redisUp     *prometheus.GaugeVec
+	storeUp     *prometheus.GaugeVec
 	nodes       *prometheus.GaugeVec
 	drifted     *prometheus.GaugeVec
 	paused      *prometheus.GaugeVec
@@ -139,6 +140,7 @@ func (m *Metrics) registerElection(version string) {
 // registerSurroundings registers what every node sees around it, leader or not.
 func (m *Metrics) registerSurroundings() {
 	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
+	m.storeUp = m.gauges("store_up", "1 while the store answers this node, else 0: its jobs fail, and no others.", "store")
 	m.nodes = m.gauges("nodes", "Nodes of the election: live, or gone without having shut down.", "lock", "state")
 	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration is not the leader's.", "lock")
 	m.paused = m.gauges("election_paused", "1 while an operator has paused the election, else 0.", "lock")
@@ -251,6 +253,16 @@ func (m *Metrics) setOf(known map[string]bool, job string, vec *prometheus.Gauge
 	defer m.mu.Unlock()
 	if known[job] {
 		vec.WithLabelValues(job).Set(value)
+	}
+}
+
+// StoreUp reports whether a store answers.
+func (m *Metrics) StoreUp(store string, up bool) { m.storeUp.WithLabelValues(store).Set(truth(up)) }
+
+// ForgetStores takes away stores that are no more.
+func (m *Metrics) ForgetStores(names ...string) {
+	for _, store := range names {
+		m.storeUp.DeleteLabelValues(store)
 	}
 }
 

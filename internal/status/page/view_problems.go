@@ -51,9 +51,12 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 		}
 	}
 	for _, p := range wrong {
+		if p.Code == diagnose.CodeStore {
+			all = append(all, storeProblem(s, p))
+		}
 		if p.Code == diagnose.CodeLeftStage {
 			all = append(all, problem{
-				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + " no job flushes",
+				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + inStore(p.Store) + " no job flushes",
 				Note: "staged by " + p.Job + ", which is gone or has another key",
 				Next: "Give a job this key again until it has run, or drop them: " + p.Command + ".",
 			})
@@ -74,6 +77,25 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	}
 	slices.SortStableFunc(all, func(a, b problem) int { return cmp.Compare(severity(b.Tone), severity(a.Tone)) })
 	return all
+}
+
+// storeProblem is a store that is away. Its jobs fail, and no others.
+func storeProblem(s diagnose.Snapshot, p diagnose.Problem) problem {
+	at := slices.IndexFunc(s.Stores, func(store diagnose.Store) bool { return store.Name == p.Store })
+	store := s.Stores[at]
+	return problem{
+		Tone: toneOf(p), What: "Store " + p.Store + " does not answer", Note: clip(visible(store.Error)),
+		Next: "See whether Redis runs at " + cmp.Or(store.Host, "its address") + ", and ask " + p.Command +
+			" on this node. Its jobs fail until then, and no others.",
+		Say: "A store does not answer",
+	}
+}
+
+func inStore(store string) string {
+	if store == "" {
+		return ""
+	}
+	return " in store " + store
 }
 
 // toneOf is how grave a problem is.

@@ -1,11 +1,14 @@
 package staging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -16,12 +19,43 @@ import (
 // ErrStageChanged means that the stage is not the one that was read before.
 var ErrStageChanged = errors.New("flush: the stage has changed")
 
+// At is where something is staged.
+type At struct {
+	Store string // its name in the configuration; "" is the Redis that has the lock
+	Key   string // beside which it is: the key, or the index, of a job
+}
+
+// String is what people call it.
+func (a At) String() string {
+	if a.Store == "" {
+		return strconv.Quote(a.Key)
+	}
+	return fmt.Sprintf("%q in store %q", a.Key, a.Store)
+}
+
+// noted is how a list has it: a name of a store has no zero byte in it.
+func (a At) noted() string {
+	if a.Store == "" && !strings.HasPrefix(a.Key, "\x00") {
+		return a.Key
+	}
+	return "\x00" + a.Store + "\x00" + a.Key
+}
+
+func readAt(noted string) At {
+	if rest, elsewhere := strings.CutPrefix(noted, "\x00"); elsewhere {
+		store, key, _ := strings.Cut(rest, "\x00")
+		return At{store, key}
+	}
+	return At{Key: noted}
+}
+
 // LeftStage is the stage of a key that no job flushes any more.
 type LeftStage struct {
-	Key     string // beside which it is: the key, or the index, of a job
+	At
 	Job     string // who has staged it
 	ID      string // of the batch; "" if it has none
 	Records int64  // 0: nothing is staged there
+	Unknown bool   // its store is not configured: whether something is staged there is not known
 }
 
 // StagedKeys are the keys beside which those sources stage.
@@ -43,79 +77,132 @@ func leftKeys(live string) []any {
 	return []any{k.StageKey(), k.MetaKey(), k.IndexKey()}
 }
 
-// StageList has the keys beside which flushes of the installation stage, or have staged,
+// StageList has the places where flushes of the installation stage, or have staged,
 // and the job of each. A stage that no job of the configuration flushes is found by it,
 // without a SCAN; and those of another installation in the same Redis are not.
 type StageList interface {
 	NoteStages(ctx context.Context, jobs map[string]string) error
 	NotedStages(ctx context.Context) (jobs map[string]string, err error)
-	// ForgetStages removes keys from the list that have no stage and no job.
-	ForgetStages(ctx context.Context, keys []string) error
+	// ForgetStages removes places from the list that have no stage and no job.
+	ForgetStages(ctx context.Context, noted []string) error
 }
 
-// Stages finds the stages of the keys in a list.
+// Stages finds the stages of the places in a list.
 type Stages struct {
-	StageList
-	store *redisconn.Store
+	list   StageList
+	stores func() map[string]*redisconn.Store
 }
 
-// NewStages finds stages in a Redis. It does not connect.
-func NewStages(store *redisconn.Store, list StageList) *Stages { return &Stages{list, store} }
+// NewStages finds stages in the stores that there are when it is asked, by their names. It does not connect.
+func NewStages(stores func() map[string]*redisconn.Store, list StageList) *Stages {
+	return &Stages{list, stores}
+}
+
+// Note notes the job that stages in each place.
+func (s *Stages) Note(ctx context.Context, jobs map[At]string) error {
+	noted := make(map[string]string, len(jobs))
+	for at, job := range jobs {
+		noted[at.noted()] = job
+	}
+	return s.list.NoteStages(ctx, noted)
+}
+
+// Forget takes places off the list that have no stage and no job.
+func (s *Stages) Forget(ctx context.Context, places []At) error {
+	noted := make([]string, len(places))
+	for i, at := range places {
+		noted[i] = at.noted()
+	}
+	return s.list.ForgetStages(ctx, noted)
+}
 
 var (
 	leftScript = load("stage_left", 3)
 	dropScript = load("stage_drop", 3)
 )
 
-// Left returns the stages, by key, of recorded keys that are not configured. If a server fails,
-// it still returns those of the others.
-func (s *Stages) Left(ctx context.Context, configured map[string]string) ([]LeftStage, error) {
-	noted, err := s.NotedStages(ctx)
+// Left returns the stages, by place, of those recorded that are not configured. All stores are asked at the
+// same time. If a server fails, it still returns those of the others.
+func (s *Stages) Left(ctx context.Context, configured map[At]string) ([]LeftStage, error) {
+	noted, err := s.list.NotedStages(ctx)
 	if err != nil {
 		return nil, err
 	}
+	stores, asked := s.stores(), map[*redisconn.Store][]LeftStage{}
 	var left []LeftStage
-	var failed []error
-	for key, job := range noted {
-		if _, used := configured[key]; used || redisconn.CheckKey(key) != nil {
+	for text, job := range noted {
+		at := readAt(text)
+		if _, used := configured[at]; used || redisconn.CheckKey(at.Key) != nil {
 			continue
 		}
-		found, err := s.at(ctx, key, job)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("look for what is staged beside %q: %w", key, err))
-			continue
+		if store := stores[at.Store]; store != nil {
+			asked[store] = append(asked[store], LeftStage{At: at, Job: job})
+		} else {
+			left = append(left, LeftStage{At: at, Job: job, Unknown: true})
 		}
-		left = append(left, found)
 	}
-	slices.SortFunc(left, func(a, b LeftStage) int { return strings.Compare(a.Key, b.Key) })
+	var mu sync.Mutex
+	var failed []error
+	var wg sync.WaitGroup
+	for store, some := range asked {
+		wg.Go(func() {
+			found, err := leftIn(ctx, store, some)
+			mu.Lock()
+			defer mu.Unlock()
+			left, failed = append(left, found...), append(failed, err)
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(left, func(a, b LeftStage) int {
+		return cmp.Or(strings.Compare(a.Store, b.Store), strings.Compare(a.Key, b.Key))
+	})
 	return left, errors.Join(failed...)
 }
 
-func (s *Stages) at(ctx context.Context, key, job string) (LeftStage, error) {
-	left := LeftStage{Key: key}
-	reply, err := redis.Values(s.store.Run(ctx, key, func(c redis.Conn) (any, error) {
-		return leftScript.DoContext(ctx, c, leftKeys(key)...)
+// leftIn looks what is staged in one store. Where that is away it does not ask for every key.
+func leftIn(ctx context.Context, store *redisconn.Store, asked []LeftStage) (found []LeftStage, err error) {
+	var failed []error
+	for _, l := range asked {
+		err := l.read(ctx, store)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("look for what is staged beside %s: %w", l.At, err))
+			if !store.IsCluster() && redisconn.Unavailable(err) != "" {
+				break
+			}
+			continue
+		}
+		found = append(found, l)
+	}
+	return found, errors.Join(failed...)
+}
+
+func (l *LeftStage) read(ctx context.Context, store *redisconn.Store) error {
+	reply, err := redis.Values(store.Run(ctx, l.Key, func(c redis.Conn) (any, error) {
+		return leftScript.DoContext(ctx, c, leftKeys(l.Key)...)
 	}))
+	noted := l.Job
 	if err == nil {
-		_, err = redis.Scan(reply, &left.Records, &left.ID, &left.Job)
+		_, err = redis.Scan(reply, &l.Records, &l.ID, &l.Job)
 	}
-	if left.Job == "" {
-		left.Job = job
-	}
-	return left, err
+	l.Job = cmp.Or(l.Job, noted)
+	return err
 }
 
 // Drop removes a stage for good. ErrStageChanged if it is another one by now.
 func (s *Stages) Drop(ctx context.Context, left LeftStage) error {
-	verdict, err := redis.String(s.store.Run(ctx, left.Key, func(c redis.Conn) (any, error) {
+	store := s.stores()[left.Store]
+	if store == nil {
+		return fmt.Errorf("drop what is staged beside %s: there is no such store in the configuration", left.At)
+	}
+	verdict, err := redis.String(store.Run(ctx, left.Key, func(c redis.Conn) (any, error) {
 		return dropScript.DoContext(ctx, c, append(leftKeys(left.Key), left.ID)...)
 	}))
 	switch {
 	case err != nil:
-		return fmt.Errorf("drop what is staged beside %q: %w", left.Key, err)
+		return fmt.Errorf("drop what is staged beside %s: %w", left.At, err)
 	case verdict != "dropped":
-		return fmt.Errorf("%w: batch %q beside %q is not there any more; baton stage list shows what is", ErrStageChanged, left.ID,
-			left.Key)
+		return fmt.Errorf("%w: batch %q beside %s is not there any more; baton stage list shows what is", ErrStageChanged, left.ID,
+			left.At)
 	}
-	return s.ForgetStages(ctx, []string{left.Key})
+	return s.Forget(ctx, []At{left.At})
 }
