@@ -118,6 +118,8 @@ func target() []string { return []string{"instance", "cluster", "exported_job"} 
 func TestWhatIsAskedForIsTold(t *testing.T) {
 	c, server := flushing(t, "@every 1s", "views")
 	c.Notify = []config.Notify{{Name: "ops", On: []string{"failed"}, Command: []string{"/bin/true"}}}
+	c.Stores = map[string]config.Store{"shop": {URL: server.URL()}}
+	c.Jobs[0].Flush.From.Store = "shop"
 	address := start(t, c)
 	if _, err := server.Conn().Do("HSET", "views", "1", "2"); err != nil {
 		t.Fatal(err)

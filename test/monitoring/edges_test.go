@@ -68,6 +68,7 @@ func edges() []edge {
 		{"BatonRenewalsFailing", "less", renewals("0+81x900", "0+19x900"), nil, at("10m")},
 		{"BatonRenewalsFailing", "it begins", renewals("0+4x900", "0+0x60 2+2x900"), at("20m"), at("19m30s")},
 		{"BatonRedisDown", "", on(`baton_redis_up{lock="l"`, "1", "0")[:1], at("3m"), at("2m30s")},
+		{"BatonStoreDown", "", on(`baton_store_up{store="s"`, "1", "0")[:1], at("3m"), at("2m30s")},
 		{"BatonElectionPaused", "", on(`baton_election_paused{lock="l"`, "0", "1"), at("1h2m"), at("1h1m30s")},
 		{"BatonNodeGone", "", on(`baton_nodes{lock="l",state="gone"`, "0", "1"), at("7m"), at("6m30s")},
 		{"BatonNoStandby", "", both(on(`baton_nodes{lock="l",state="live"`, "2", "1")), at("17m"), at("16m30s")},
