@@ -3,6 +3,8 @@ package crash_test
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,7 +67,7 @@ func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 type wire struct {
 	*stores
 	redis, database *testsupport.Proxy   // a file has none
-	sql             func(boundary) error // hears of the steps in the database and of the commands to Redis
+	now             atomic.Pointer[tally] // hears of the steps in the database and of the commands to Redis, in any goroutine
 }
 
 func (l *lab) wire(t *testing.T) *wire {
@@ -77,26 +79,37 @@ func (l *lab) wire(t *testing.T) *wire {
 		w.database = l.db.Proxy()
 		s.DSN = l.db.DSNThrough(w.database)
 	}
-	w.stores = l.open(t, s, func(b boundary) error { return w.sql(b) })
+	w.stores = l.open(t, s, w.observe)
 	return w
 }
 
+func (w *wire) observe(b boundary) error { return w.now.Load().observe(b) }
+
 // strike is a fault that befalls a flush when it comes by a point.
 type strike struct {
-	*tally
+	mu   sync.Mutex
 	lost <-chan struct{} // nil until then
 }
 
+func (s *strike) struck() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
+// strike lets a fault befall the next flush that comes by p.
 func (w *wire) strike(p point, f fault) *strike {
 	s := &strike{}
-	s.tally = newTally(p, func() error {
+	w.now.Store(newTally(p, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if f.database {
 			s.lost = f.strike(w.database)
 		} else {
 			s.lost = f.strike(w.redis)
 		}
 		return nil
-	})
+	}))
 	return s
 }
 
@@ -105,11 +118,8 @@ func (w *wire) strike(p point, f fault) *strike {
 func (c *cell) disturbed(w *wire, p point, faults ...fault) (struck, failures int) {
 	c.t.Helper()
 	c.fill()
-	var now *strike
-	observe := func(b boundary) error { return now.observe(b) }
-	w.sql = observe
-	now = w.strike(p, faults[0])
-	n := c.leader("node", w.stores, observe)
+	now := w.strike(p, faults[0])
+	n := c.leader("node", w.stores, w.observe)
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	if err := n.flush(ctx); err != nil {
@@ -119,20 +129,20 @@ func (c *cell) disturbed(w *wire, p point, faults ...fault) (struck, failures in
 	for _, f := range faults[1:] {
 		now = w.strike(p, f)
 		failures += c.more(ctx, n)
-		if now.lost == nil {
+		if now.struck() == nil {
 			break // it did not come by p as often
 		}
 		strikes = append(strikes, now)
 	}
-	now = &strike{tally: newTally(point{}, nil)}
+	w.now.Store(newTally(point{}, nil))
 	last := strikes[len(strikes)-1]
-	if len(strikes) == 1 || !hasHappened(last.lost) { // nothing has gone over the connection since
+	if len(strikes) == 1 || !hasHappened(last.struck()) { // nothing has gone over the connection since
 		failures += c.more(ctx, n)
 	}
 	_ = n.release(ctx) // the lock's own connection may be broken
 	c.check()
 	for _, s := range strikes {
-		happened(c.t, s.lost)
+		happened(c.t, s.struck())
 	}
 	return len(strikes), failures
 }
@@ -186,7 +196,7 @@ func (c *cell) uncertain(w *wire, p point, reply bool) {
 		}
 		return nil
 	})
-	w.sql = at.observe
+	w.now.Store(at)
 	n := c.leader("node", w.stores, ignore)
 	result, err := n.pipeline.Run(c.t.Context(), n.term)
 	if err != nil {

@@ -253,6 +253,12 @@ func (c *cell) leader(nodeID string, st *stores, observe func(boundary) error) *
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	// What the node does between its runs ends with the cell, or it would come by the steps of the next one.
+	c.t.Cleanup(func() {
+		if err := n.pipeline.Release(); err != nil {
+			c.t.Error(err)
+		}
+	})
 	if err := n.lead(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}

@@ -167,8 +167,9 @@ func (n *node) persist(ctx context.Context) (failures int, err error) {
 	}
 }
 
-// release gives the lock up.
+// release ends the term, and gives the lock up.
 func (n *node) release(ctx context.Context) error {
+	ended := n.pipeline.Release()
 	released := n.lock.Release(ctx, n.term.owner, elector.Handover{Event: "released"})
-	return errors.Join(released, n.lock.Leave(ctx)) // Leave closes the lock's own connection
+	return errors.Join(ended, released, n.lock.Leave(ctx)) // Leave closes the lock's own connection
 }
