@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/notify/service"
 )
 
 // queueMost is how many events wait for a target.
@@ -35,6 +37,8 @@ type Route struct {
 	GiveUpAfter time.Duration // of all of them
 	// Latest: a waiting event is of no use any more when there is a later one.
 	Latest bool
+	// Pace is how many attempts the target bears; no limit if it is zero.
+	Pace service.Pace
 }
 
 // Dispatcher delivers events. Its methods may be called at any time, and but for Close
