@@ -104,6 +104,22 @@ func (d *Dispatcher) Send(name string, e Event) {
 	}
 }
 
+// Try makes one attempt now, past what waits for the target: whether it takes an event is asked by
+// a person. known is false if there is no target of that name.
+func (d *Dispatcher) Try(ctx context.Context, name string, e Event) (known bool, err error) {
+	d.mu.Lock()
+	l := d.lanes[name]
+	var route Route
+	if l != nil {
+		route = l.route
+	}
+	d.mu.Unlock()
+	if l == nil {
+		return false, nil
+	}
+	return true, try(ctx, route, e)
+}
+
 // dropNotice is how often a full queue is logged.
 const dropNotice = time.Minute
 
