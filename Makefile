@@ -55,6 +55,10 @@ test-race: test-deps ## what make test runs without the race detector, with it
 mutants: test-deps ## break the code behind each promise, one change at a time: a test must go red; MUTANTS=fence: that topic
 	@go run ./test/mutants $(MUTANTS)
 
+.PHONY: test-clients
+test-clients: test-deps ## the files of clients/ in every language: installs Java, Node, PHP and their Redis clients
+	@CGO_ENABLED=0 scripts/test-clients
+
 .PHONY: test-systemd
 test-systemd: test-deps ## boot hosts with a real systemd, and test the package there; takes root; SYSTEMD_RUN=TestX: that one
 	@VERSION='$(VERSION)' SYSTEMD_RUN='$(SYSTEMD_RUN)' scripts/test-systemd
@@ -120,6 +124,7 @@ cover: test-deps ## test coverage, written to .cache/cover.html
 .PHONY: lint
 lint: ## static analysis (builds the linter at first: some minutes)
 	cd bench && go vet ./...
+	cd clients/goredis && go vet ./...
 	$(GOLANGCI_LINT) run
 
 .PHONY: fmt
