@@ -73,8 +73,11 @@ type wire struct {
 func (l *lab) wire(t *testing.T) *wire {
 	t.Helper()
 	s := l.spec("wire")
-	w := &wire{redis: l.redis.Proxy()}
-	s.RedisURL = l.redis.URLThrough(w.redis)
+	w := &wire{redis: l.data.Proxy()}
+	s.RedisURL = l.data.URLThrough(w.redis)
+	if l.data == l.redis {
+		s.LockURL = s.RedisURL
+	}
 	if l.hasServer() {
 		w.database = l.db.Proxy()
 		s.DSN = l.db.DSNThrough(w.database)

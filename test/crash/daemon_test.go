@@ -66,7 +66,8 @@ func TestLeaderFrozenPastItsLeaseStepsDownWhenItWakes(t *testing.T) {
 type pair struct {
 	*lab
 	t     *testing.T
-	conn  redis.Conn
+	conn  redis.Conn // to the data
+	lock  redis.Conn
 	nodes map[string]*daemonProcess
 	dir   string
 	lease time.Duration
@@ -81,7 +82,7 @@ const (
 
 func newPair(t *testing.T, l *lab) *pair {
 	t.Helper()
-	p := &pair{lab: l, t: t, conn: l.redis.Conn(), dir: t.TempDir(),
+	p := &pair{lab: l, t: t, conn: l.data.Conn(), lock: l.redis.Conn(), dir: t.TempDir(),
 		lease: testsupport.Paced(2 * time.Second).Round(100 * time.Millisecond), nodes: map[string]*daemonProcess{},
 		names: map[string]string{}, sums: map[string]int{}}
 	for _, id := range []string{"one", "two"} {
@@ -91,21 +92,22 @@ func newPair(t *testing.T, l *lab) *pair {
 }
 
 const daemonConfig = `
-node: {id: %s}
-redis: {url: %s}
-election: {lock_key: lock, ttl: %s}
+node: {id: %[1]s}
+redis: {url: %[2]s}
+stores: {data: {url: %[3]s}}
+election: {lock_key: lock, ttl: %[4]s}
 http: {listen: "off"}
-databases: {main: {driver: %s, dsn: %q}}
+databases: {main: {driver: %[5]s, dsn: %[6]q}}
 jobs:
   - name: people
     schedule: "@every 1s"
     flush:
-      from: {type: hashes, key: "row:<id>", changed: "pending:people"}
+      from: {%[7]stype: hashes, key: "row:<id>", changed: "pending:people"}
       to: {database: main, table: people, key: [id]}
   - name: counts
     schedule: "@every 1s"
     flush:
-      from: {type: counters, key: "pending:counts"}
+      from: {%[7]stype: counters, key: "pending:counts"}
       to: {database: main, table: counts, key: [id]}
       columns: {id: $field, n: {from: $value, op: add}}
 `
@@ -113,7 +115,11 @@ jobs:
 func (p *pair) start(id string) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, id+".yaml")
-	text := fmt.Sprintf(daemonConfig, id, p.redis.URL(), p.lease, p.db.Driver, p.db.DSN)
+	store := ""
+	if p.data != p.redis {
+		store = "store: data, "
+	}
+	text := fmt.Sprintf(daemonConfig, id, p.redis.URL(), p.data.URL(), p.lease, p.db.Driver, p.db.DSN, store)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
@@ -242,11 +248,11 @@ func (p *pair) rows(table string) map[string]string {
 // leader is the node that holds the lock, or "".
 func (p *pair) leader() string {
 	p.t.Helper()
-	held, err := redis.Bool(p.conn.Do("EXISTS", "lock"))
+	held, err := redis.Bool(p.lock.Do("EXISTS", "lock"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	node, err := redis.String(p.conn.Do("HGET", "{lock}:term", "node_id"))
+	node, err := redis.String(p.lock.Do("HGET", "{lock}:term", "node_id"))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		p.t.Fatal(err)
 	}

@@ -15,10 +15,11 @@ import (
 	"baton/internal/testsupport"
 )
 
-// lab is one kind of database, and a Redis.
+// lab is one kind of database, a Redis for locks, and one for data: it may be the same.
 type lab struct {
 	db    *testsupport.Database
 	redis *testsupport.Redis
+	data  *testsupport.Redis
 	cells atomic.Int64
 	// stores of the test's own process, for all whose steps in the database matter to nobody.
 	stores *stores
@@ -85,6 +86,9 @@ func databases() []database {
 func newLab(t *testing.T, db *testsupport.Database) *lab {
 	t.Helper()
 	l := &lab{db: db, redis: testsupport.StartRedis(t), test: t, free: map[time.Duration][]*observed{}}
+	if l.data = l.redis; db.Driver == "mysql" { // one database has its data in a store of its own
+		l.data = testsupport.StartRedis(t)
+	}
 	engine := l.engine()
 	db.Exec(t, "CREATE TABLE counts (id bigint PRIMARY KEY, n bigint NOT NULL)"+engine)
 	db.Exec(t, fmt.Sprintf(peopleSQL, "people")+engine)
@@ -99,7 +103,7 @@ func newLab(t *testing.T, db *testsupport.Database) *lab {
 // history another name then, which a leader confirms at its next renewal: those of a cell have none.
 func (l *lab) beginBacklog() {
 	l.test.Helper()
-	replica, c := l.redis.Conn(), l.redis.Client(l.test)
+	replica, c := l.data.Conn(), l.data.Client(l.test)
 	if err := errors.Join(replica.Send("PSYNC", "?", "-1"), replica.Flush()); err != nil {
 		l.test.Fatal(err)
 	}
@@ -117,7 +121,7 @@ func (l *lab) engine() string { return map[string]string{"mysql": " ENGINE=InnoD
 
 // spec has all that cells have in common.
 func (l *lab) spec(nodeID string) spec {
-	return spec{Driver: l.db.Driver, DSN: l.db.DSN, RedisURL: l.redis.URL(), TTL: ttl, NodeID: nodeID}
+	return spec{Driver: l.db.Driver, DSN: l.db.DSN, RedisURL: l.data.URL(), LockURL: l.redis.URL(), TTL: ttl, NodeID: nodeID}
 }
 
 // open opens stores that are closed at the test's end.
@@ -143,7 +147,7 @@ func (l *lab) hasServer() bool { return l.db.Driver != "sqlite" }
 // nothingLeft asserts that no stage, id or mark of any cell has stayed in Redis.
 func (l *lab) nothingLeft(t *testing.T) {
 	t.Helper()
-	if keys := pending(t, l.redis.Conn()); len(keys) > 0 {
+	if keys := pending(t, l.data.Conn()); len(keys) > 0 {
 		t.Errorf("left in Redis: %q", keys)
 	}
 }
@@ -179,7 +183,7 @@ type cell struct {
 
 func (l *lab) cell(t *testing.T, k kind) *cell {
 	t.Helper()
-	conn := l.redis.Conn()
+	conn := l.data.Conn()
 	t.Cleanup(func() { _ = conn.Close() }) // its Redis would keep it for the whole test
 	return &cell{lab: l, t: t, kind: k, n: l.cells.Add(1), conn: conn, want: map[string]string{}, sums: map[int64]int64{}}
 }
@@ -201,7 +205,14 @@ func (c *cell) spec(nodeID string) spec {
 func (c *cell) lockKey() string { return fmt.Sprintf("{lock:%d}", c.n) }
 
 // expire stands for the time that it takes a lease to run out.
-func (c *cell) expire() { c.send("DEL", c.lockKey()); c.flushed() }
+func (c *cell) expire() {
+	c.t.Helper()
+	conn := c.redis.Conn()
+	defer conn.Close()
+	if _, err := conn.Do("DEL", c.lockKey()); err != nil {
+		c.t.Fatal(err)
+	}
+}
 
 func (c *cell) send(command string, args ...any) {
 	c.t.Helper()

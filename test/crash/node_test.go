@@ -28,20 +28,22 @@ const (
 
 // spec says what a node is made of. It crosses to another process as JSON.
 type spec struct {
-	Driver, DSN, RedisURL string
-	LockKey, NodeID, Job  string
-	Source                kind
-	Table                 string
-	Live, Kept, Rows      string // keys in Redis: one that is emptied, one that stays, the pattern of rows
-	TTL                   time.Duration
-	RemoveEvery           time.Duration // how long flushed ids of hashes may stay in their stage
-	KillAt                point         // of a process
+	Driver, DSN          string
+	RedisURL, LockURL    string // of the data, of the lock
+	LockKey, NodeID, Job string
+	Source               kind
+	Table                string
+	Live, Kept, Rows     string // keys in Redis: one that is emptied, one that stays, the pattern of rows
+	TTL                  time.Duration
+	RemoveEvery          time.Duration // how long flushed ids of hashes may stay in their stage
+	KillAt               point         // of a process
 }
 
-// stores are the connections of a process to both servers.
+// stores are the connections of a process to all servers.
 type stores struct {
 	redis  *redisconn.Store // of the sources
-	beside *redisconn.Store // of the lock, and of who counts what is left to do
+	beside *redisconn.Store // of who counts what is left to do
+	lock   *redisconn.Store
 	sink   *sql.Store
 }
 
@@ -50,6 +52,10 @@ type stores struct {
 func openStores(s spec, observe func(boundary) error) (*stores, error) {
 	o := redisconn.Options{URL: s.RedisURL, ClientName: s.NodeID}
 	beside, err := redisconn.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := redisconn.Open(redisconn.Options{URL: s.LockURL, ClientName: s.NodeID})
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +70,12 @@ func openStores(s spec, observe func(boundary) error) (*stores, error) {
 	}
 	d = sqltest.Observed(d, func(step sqltest.Step) error { return observe(boundary{"sql", string(step)}) })
 	sink, err := sql.New(d, sql.Options{Name: "main", DSN: s.DSN, TTL: s.TTL, MaxConns: 8})
-	return &stores{redis: r, beside: beside, sink: sink}, err
+	return &stores{redis: r, beside: beside, lock: lock, sink: sink}, err
 }
 
-func (s *stores) close() error { return errors.Join(s.sink.Close(), s.redis.Close(), s.beside.Close()) }
+func (s *stores) close() error {
+	return errors.Join(s.sink.Close(), s.redis.Close(), s.beside.Close(), s.lock.Close())
+}
 
 // node is a leader made of the real parts: the lock, one flush job, its source
 // and its database.
@@ -101,7 +109,7 @@ func (t *term) Raise(ctx context.Context, floor int64) (int64, error) {
 func newNode(s spec, st *stores, observe func(boundary) error) (*node, error) {
 	n := &node{}
 	var err error
-	if n.lock, err = redislock.NewLock(st.beside, redislock.LockOptions{Key: s.LockKey, NodeID: s.NodeID, TTL: s.TTL}); err != nil {
+	if n.lock, err = redislock.NewLock(st.lock, redislock.LockOptions{Key: s.LockKey, NodeID: s.NodeID, TTL: s.TTL}); err != nil {
 		return nil, err
 	}
 	config := flush.Config{
