@@ -129,7 +129,9 @@ func (s Snapshot) storeProblems() (all []Problem) {
 
 func (s Snapshot) stageProblems() (all []Problem) {
 	for _, l := range s.LeftStages {
-		all = append(all, Problem{Code: CodeLeftStage, Job: l.Job, Store: l.Store, Key: l.Key, Count: l.Records, Command: "baton stage list"})
+		all = append(all, Problem{
+			Code: CodeLeftStage, Job: l.Job, Store: l.Store, Key: l.Key, Count: l.Records, Command: "baton stage list",
+		})
 	}
 	return all
 }

@@ -126,7 +126,7 @@ func examinations(c config.Config, o Options) []examination {
 			all = append(all, examination{subject, func(ctx context.Context) []Finding {
 				of := c
 				of.Redis = r
-				return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, Data: true}, jobs)
+				return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, Data: true, Store: true}, jobs)
 			}})
 		}
 	}
@@ -180,6 +180,13 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 			Consequence: "the node does not start", Remedy: "correct " + c.Redis.At("") + " of the configuration"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
+	if o.Store { // whose ping is in the list of no lock
+		o.Accesses = append(o.Accesses, redisconn.Access{
+			Places:      []redisconn.Place{{Commands: []string{"PING"}}},
+			Consequence: "connections that have rested are made anew, and only its runs show that the store is away",
+			Shows:       "when it is away",
+		})
+	}
 	for _, j := range jobs {
 		if access, err := accessOf(j, store.IsCluster()); err == nil { // else its keys cannot be examined, which is a finding
 			o.Accesses = append(o.Accesses, access)

@@ -61,7 +61,8 @@ func examineStages(ctx context.Context, c config.Config, stores site.Stores, led
 	for _, s := range left {
 		switch {
 		case s.Unknown:
-			r.add(SeverityWarning, fmt.Sprintf("changes may be staged beside %s, by job %q, and that store is not configured any more", s.At, s.Job),
+			r.add(SeverityWarning,
+				fmt.Sprintf("changes may be staged beside %s, by job %q, and that store is not configured any more", s.At, s.Job),
 				"they are in no table", UnknownStoreRemedy(s.At))
 		case s.Records > 0:
 			r.add(SeverityWarning, fmt.Sprintf("changes are staged that no job flushes: %d beside %s, by job %q", s.Records, s.At, s.Job),

@@ -21,6 +21,7 @@ type PreflightOptions struct {
 	WaitReplicas   int
 	AttemptTimeout time.Duration // the time limit of a renewal; 0: not checked
 	Data           bool          // jobs read from it; else it has only a lock
+	Store          bool          // it has data and nothing of the lock, nor of the history
 	Accesses       []Access
 }
 
@@ -66,6 +67,11 @@ func (x *examination) add(severity finding.Severity, what, consequence, remedy s
 }
 
 func (x *examination) away(err error) {
+	if x.options.Store {
+		x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)),
+			"jobs that read it fail, and no others; nothing is lost that it keeps", "start it, or correct redis.url in the configuration")
+		return
+	}
 	x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)),
 		"this host cannot lead. If no host reaches it, no node leads, and nothing is flushed",
 		"start it, or correct the section redis of the configuration")

@@ -28,7 +28,9 @@ func openRedis(c config.Config, r config.Redis) (*redisconn.Store, error) {
 		Timeout: min(5*time.Second, c.Election.TTL/2),
 	}
 	if s := r.Sentinel; s != nil {
-		o.Sentinel = &redisconn.SentinelOptions{Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: r.SentinelPassword}
+		o.Sentinel = &redisconn.SentinelOptions{
+			Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: r.SentinelPassword,
+		}
 	}
 	store, err := redisconn.Open(o)
 	if err != nil {
