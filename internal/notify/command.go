@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"time"
-
-	"baton/internal/notify/service"
 )
 
 const (
@@ -50,7 +48,7 @@ func (c *Command) Filter(make func() Filter) *Command {
 func (c *Command) Send(ctx context.Context, e Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return service.Refused("encode the event: %v", err)
+		return Refused("encode the event: %v", err)
 	}
 	output := filtered{to: &tail{most: outputKept}}
 	if c.filter != nil {

@@ -2,8 +2,8 @@ package notify
 
 import (
 	"context"
-
-	"baton/internal/notify/service"
+	"errors"
+	"fmt"
 )
 
 // Target delivers events somewhere. Send returns soon after ctx ends. Its error has no
@@ -13,4 +13,9 @@ type Target interface {
 }
 
 // ErrRefused is what a target answers that will never take an event.
-var ErrRefused = service.ErrRefused
+var ErrRefused = errors.New("refused")
+
+// Refused is an error that matches [ErrRefused].
+func Refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}

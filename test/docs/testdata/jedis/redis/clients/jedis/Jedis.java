@@ -30,8 +30,7 @@ public class Jedis implements Closeable {
         return new Transaction(this);
     }
 
-    /** Returns the elements of a reply that has several; those that Redis refused are exceptions. */
-    List<Object> call(String... words) {
+    void call(String... words) {
         try {
             var request = new StringBuilder("*" + words.length + "\r\n");
             for (var word : words) {
@@ -39,16 +38,15 @@ public class Jedis implements Closeable {
             }
             out.write(request.toString().getBytes(StandardCharsets.UTF_8));
             out.flush();
-            return reply();
+            skip();
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
     }
 
-    /** Reads one reply, and throws one that is an error. */
-    private List<Object> reply() throws IOException {
+    /** Reads one reply and throws what is an error. */
+    private void skip() throws IOException {
         var line = line();
-        var elements = new ArrayList<Object>();
         switch (line.charAt(0)) {
             case '-' -> throw new IllegalStateException(line);
             case '$' -> {
@@ -56,17 +54,10 @@ public class Jedis implements Closeable {
                 if (size >= 0) in.skipNBytes(size + 2);
             }
             case '*' -> {
-                for (int i = Integer.parseInt(line.substring(1)); i > 0; i--) {
-                    try {
-                        elements.add(reply());
-                    } catch (IllegalStateException refused) {
-                        elements.add(refused);
-                    }
-                }
+                for (int i = Integer.parseInt(line.substring(1)); i > 0; i--) skip();
             }
             default -> { }
         }
-        return elements;
     }
 
     private String line() throws IOException {
@@ -87,7 +78,7 @@ public class Jedis implements Closeable {
 
     private static String[] flat(Map<String, String> fields) {
         var all = new ArrayList<String>();
-        fields.forEach((field, value) -> { all.add(field); all.add(Objects.requireNonNull(value)); });
+        fields.forEach((field, value) -> { all.add(field); all.add(value); });
         return all.toArray(new String[0]);
     }
 
