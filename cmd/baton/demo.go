@@ -18,14 +18,20 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 		Use:   "demo",
 		Short: "Run three nodes on this machine under traffic, and audit them",
 		Long: "Run three nodes on this machine, with an embedded Redis and a SQLite file,\n" +
-			"under traffic. Kill the leader and watch another node take over. Ctrl-C ends\n" +
-			"the traffic; what is left is flushed, and every value in the database is\n" +
-			"compared with what was written. Exit code 0: nothing was lost, and nothing\n" +
-			"written twice.\n\n" +
+			"under traffic. Kill the leader and watch another node take over. Beside them\n" +
+			"the program that baton replaces (SET NX EX, read, write, delete) has the same\n" +
+			"traffic and the same faults. Ctrl-C or q ends the traffic; what is left is\n" +
+			"flushed, and every value in the database is compared with what was written.\n" +
+			"Exit code 0: nothing was lost, and nothing written twice.\n\n" +
+			"With --scene capture the application knows nothing of baton: it writes with\n" +
+			"plain INCR, HSET, DEL and PEXPIRE, and the nodes follow the replication\n" +
+			"stream. That takes a real Redis: the demo starts an installed redis-server or\n" +
+			"valkey-server for itself, or uses that of --redis.\n\n" +
 			"With --redis and --database the same runs on real servers. The demo uses keys\n" +
 			"with a random name, and a schema or database of its own, and removes them at\n" +
 			"the end.",
 		Example: "  baton demo\n" +
+			"  baton demo --scene capture\n" +
 			"  baton demo --duration 30s --chaos 3s -o json\n" +
 			"  baton demo --redis redis://127.0.0.1/0 --database postgres://me@127.0.0.1/db",
 		Args: cobra.NoArgs,
@@ -39,6 +45,11 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 			}
 			o.Program, o.Environ, o.TempDir = program, os.Environ(), os.TempDir()
 			o.Log, o.Screen = e.Stderr, screen(e)
+			if o.Screen != nil {
+				keys, restore := show.Keys(e.Stdin)
+				defer restore()
+				o.Keys = keys
+			}
 			report, err := demo.Run(cmd.Context(), o)
 			if err != nil {
 				return err
@@ -57,14 +68,27 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 	flags.SortFlags = false
 	flags.DurationVar(&o.Duration, "duration", 0, "end by itself after this `time` of traffic")
 	flags.DurationVar(&o.Chaos, "chaos", 0, "kill or freeze the leader, at random, once in this `time`")
+	flags.StringVar(&o.Scene, "scene", demo.Scenes()[0],
+		"sync: an application that marks what it changes; capture: one that knows nothing of baton")
 	flags.StringVar(&o.Redis, "redis", "", "a real Redis, redis://host:port/db, instead of the embedded one")
+	flags.BoolVar(&o.NoNaive, "no-naive", false, "without the naive program beside the nodes")
 	flags.StringVar(&o.Database, "database", "",
 		"a real PostgreSQL (postgres://…) or MariaDB (mysql://… or user:password@tcp(host:port)/db) instead of SQLite")
 	flags.Uint64Var(&o.Seed, "seed", 0, "of what is random in traffic and chaos (default: any)")
 	flags.IntVar(&o.Rate, "rate", demo.DefaultRate, "changes a second")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the directory with logs, configuration and the SQLite file")
 	out.AddFlag(cmd, e.Getenv)
+	cmd.AddCommand(newNaiveCommand())
 	return cmd
+}
+
+// newNaiveCommand is the program that the demo runs beside the nodes.
+func newNaiveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "naive FILE", Hidden: true, Args: cobra.ExactArgs(1),
+		Short: "The program that baton replaces, for the demo",
+		RunE:  func(cmd *cobra.Command, args []string) error { return demo.RunNaive(cmd.Context(), args[0]) },
+	}
 }
 
 // screen is the terminal at standard error, if there is one: standard output is

@@ -89,7 +89,7 @@ func TestAuditOfAMissingTableIsAnErrorNotALoss(t *testing.T) {
 
 func TestGaugeTellsWhatWaits(t *testing.T) {
 	d, e := flushed(t)
-	g := &gauge{database: d, expected: e}
+	g := newGauge(d, nil, e)
 	e.history[0].at = time.Now().Add(-time.Minute)
 	r, err := g.read(t.Context())
 	if err != nil || r.waiting != (amount{}) || r.flushed != (amount{5, 4}) || r.lag != 0 {

@@ -3,8 +3,6 @@ package demo
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
-	"syscall"
 	"time"
 )
 
@@ -16,24 +14,21 @@ type faults struct {
 
 // chaos kills or freezes the leader, again and again.
 type chaos struct {
-	every   time.Duration
-	rng     *rand.Rand
-	fleet   *fleet
-	watcher *watcher
-	done    faults
+	*actions
+	every time.Duration
+	rng   *rand.Rand
+	done  faults
 }
 
-func newChaos(every time.Duration, seed uint64, f *fleet, w *watcher) *chaos {
-	return &chaos{every: every, rng: rand.New(rand.NewPCG(seed, 2)), fleet: f, watcher: w}
+func newChaos(every time.Duration, seed uint64, a *actions) *chaos {
+	return &chaos{actions: a, every: every, rng: rand.New(rand.NewPCG(seed, 2))}
 }
 
-// run attacks until ctx ends, and returns when no node is frozen any more.
+// run attacks until ctx ends. A node may be frozen then, see [actions.wg].
 func (c *chaos) run(ctx context.Context) faults {
 	if c.every <= 0 {
 		return c.done
 	}
-	var thaws sync.WaitGroup
-	defer thaws.Wait()
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	for {
@@ -48,33 +43,21 @@ func (c *chaos) run(ctx context.Context) faults {
 		}
 		kill := c.rng.IntN(2) == 0
 		freeze := ttl + ttl/4 + time.Duration(c.rng.Int64N(int64(ttl/2)))
-		victim := c.leader(ctx)
+		victim := c.await(ctx)
 		if victim == nil {
 			return c.done
 		}
-		at := time.Now()
-		if kill {
-			if victim.signal(syscall.SIGKILL) != 0 {
-				c.watcher.down(victim.id, at)
-				c.done.Killed++
-			}
-			continue
+		switch {
+		case kill && c.kill(victim):
+			c.done.Killed++
+		case !kill && c.freeze(ctx, victim, freeze):
+			c.done.Frozen++
 		}
-		pid := victim.signal(syscall.SIGSTOP)
-		if pid == 0 {
-			continue
-		}
-		c.watcher.down(victim.id, at)
-		c.done.Frozen++
-		thaws.Go(func() {
-			pause(ctx, freeze)
-			victim.signal(syscall.SIGCONT)
-		})
 	}
 }
 
-// leader waits for a node to lead. It returns nil when ctx has ended.
-func (c *chaos) leader(ctx context.Context) *node {
+// await waits for a node to lead. It returns nil when ctx has ended.
+func (c *chaos) await(ctx context.Context) *node {
 	for {
 		if n := c.fleet.find(c.watcher.leader()); n != nil && n.working() {
 			return n

@@ -70,7 +70,7 @@ func TestCommandPrintsOneObject(t *testing.T) {
 func TestInterruptEndsTheCommandInOrder(t *testing.T) {
 	t.Parallel()
 	cmd, stdout, stderr := command(t, t.TempDir())
-	awaitText(t, stderr, "won, epoch")
+	awaitText(t, stderr, "won, term")
 	time.Sleep(time.Second)
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestNodesDieWithTheDemo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd, _, stderr := command(t, dir)
-	awaitText(t, stderr, "won, epoch")
+	awaitText(t, stderr, "won, term")
 	pids := nodePids(stderr.String())
 	if len(pids) != nodeCount {
 		t.Fatalf("nodes %v\n%s", pids, stderr)

@@ -44,17 +44,39 @@ func openDatabase(ctx context.Context, dsn, dir, name string) (*database, error)
 	return d, nil
 }
 
+// beside makes the table of the naive program: in a SQLite file of its own, since one that is frozen
+// keeps such a file locked.
+func (d *database) beside(ctx context.Context, dir string) (*database, error) {
+	b := *d
+	if d.driver == "sqlite" {
+		o, err := openSQLite(filepath.Join(dir, "naive.db"))
+		if err != nil {
+			return nil, err
+		}
+		b = *o
+	}
+	_, err := b.ExecContext(ctx, "CREATE TABLE "+naiveTable+" (id varchar(40) NOT NULL PRIMARY KEY, views bigint NOT NULL)"+b.options())
+	if err != nil {
+		return nil, fmt.Errorf("create the naive program's table: %w", err)
+	}
+	return &b, nil
+}
+
+// options end a statement that creates a table.
+func (d *database) options() string {
+	if d.driver != "mysql" {
+		return ""
+	}
+	// As for a table that baton makes: an id is its bytes.
+	return " CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */"
+}
+
 // createTables never says IF NOT EXISTS: what is there already is not ours.
 func (d *database) createTables(ctx context.Context) error {
-	options := ""
-	if d.driver == "mysql" {
-		// As for a table that baton makes: an id is its bytes.
-		options = " CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */"
-	}
 	for _, text := range []string{
-		"CREATE TABLE articles (id varchar(40) NOT NULL PRIMARY KEY, views bigint NOT NULL)" + options,
+		"CREATE TABLE articles (id varchar(40) NOT NULL PRIMARY KEY, views bigint NOT NULL)" + d.options(),
 		"CREATE TABLE users (id bigint NOT NULL PRIMARY KEY, name varchar(100) NOT NULL, note varchar(200), " +
-			"version bigint NOT NULL)" + options,
+			"version bigint NOT NULL)" + d.options(),
 	} {
 		if _, err := d.ExecContext(ctx, text); err != nil {
 			return fmt.Errorf("create the demo's tables: %w", err)
@@ -78,12 +100,6 @@ func openSQLite(path string) (*database, error) {
 		DB: db, driver: "sqlite", dsn: path, what: "SQLite, " + path,
 		drop: func(context.Context) error { return nil }, // the directory goes
 	}, nil
-}
-
-// views sums up what was flushed of the counters.
-func (d *database) views(ctx context.Context) (n int64, err error) {
-	err = d.QueryRowContext(ctx, "SELECT COALESCE(SUM(views), 0) FROM articles").Scan(&n)
-	return n, err
 }
 
 // own makes a place called name with create, or falls back on the one that the
@@ -118,7 +134,7 @@ func dropTables(ctx context.Context, db *sql.DB, list string) error {
 		if err := rows.Scan(&name); err != nil {
 			return err
 		}
-		if name == "articles" || name == "users" || strings.HasPrefix(name, "baton_") {
+		if name == "articles" || name == "users" || name == naiveTable || strings.HasPrefix(name, "baton_") {
 			names = append(names, name)
 		}
 	}

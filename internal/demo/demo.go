@@ -16,6 +16,8 @@ const (
 	firstLeader = 20 * time.Second
 	// drainTimeout bounds the wait for the rest to be flushed.
 	drainTimeout = time.Minute
+	// naiveDrain bounds the wait for the naive program's last counts.
+	naiveDrain = 5 * time.Second
 	// cleanUpTimeout bounds the removal of what the run made.
 	cleanUpTimeout = 20 * time.Second
 
@@ -49,7 +51,11 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 
 	// A name that no other has, also not another run with the same seed.
 	name := fmt.Sprintf("baton_demo_%08x", rand.Uint32())
-	server, err := openServer(ctx, o.Redis, name)
+	sc, err := sceneOf(o.Scene)
+	if err != nil {
+		return report, err
+	}
+	server, err := openServer(ctx, o, sc, dir.path, name)
 	if err != nil {
 		return report, err
 	}
@@ -61,9 +67,19 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	}
 	defer cleanUp(ctx, o.Log, database.close)
 
-	r := &run{options: o, server: server, database: database, diary: d, expected: newExpected(), watcher: newWatcher(server, d)}
-	if r.fleet, err = newFleet(o, dir.path, server, database, r.watcher); err != nil {
+	r := &run{
+		options: o, scene: sc, server: server, database: database, diary: d, expected: newExpected(), watcher: newWatcher(server, d),
+	}
+	if !o.NoNaive && sc.marks {
+		if r.naive, err = newNaiveFleet(ctx, o, dir.path, server, database, d); err != nil {
+			return report, err
+		}
+	}
+	if r.fleet, err = newFleet(o, sc, dir.path, server, database, observer{r.watcher, r.naive}); err != nil {
 		return report, err
+	}
+	r.actions = &actions{
+		program: o.Program, environ: nodeEnviron(o.Environ), server: server, fleet: r.fleet, watcher: r.watcher, diary: d,
 	}
 	report, err = r.execute(ctx)
 	switch {
@@ -93,12 +109,16 @@ func cleanUp(ctx context.Context, log io.Writer, undo func(context.Context) erro
 // run is one run of the demo.
 type run struct {
 	options  Options
+	scene    scene
 	server   *server
 	database *database
 	diary    *diary
 	expected *expected
 	watcher  *watcher
 	fleet    *fleet
+	naive    *naiveFleet // nil: none runs beside
+	actions  *actions
+	gauge    *gauge
 	phase    atomic.Value // string
 }
 
@@ -107,14 +127,18 @@ type run struct {
 func (r *run) execute(ctx context.Context) (Report, error) {
 	report := Report{Seed: r.options.Seed}
 	r.phase.Store("starting")
-	gauge := &gauge{database: r.database, expected: r.expected}
+	r.gauge = newGauge(r.database, r.naive, r.expected)
 	v := &view{
-		options: r.options, server: r.server, database: r.database, fleet: r.fleet, watcher: r.watcher,
-		gauge: gauge, diary: r.diary, started: time.Now(), phase: func() string { return r.phase.Load().(string) },
+		options: r.options, scene: r.scene, server: r.server, database: r.database, fleet: r.fleet, watcher: r.watcher,
+		gauge: r.gauge, diary: r.diary, started: time.Now(), phase: func() string { return r.phase.Load().(string) },
 	}
-	stopWatching := background(ctx, r.watcher.run, gauge.run, v.run)
+	stopWatching := background(ctx, r.watcher.run, r.gauge.run, v.run)
 	defer stopWatching()
-	stopNodes := background(ctx, r.fleet.run)
+	work := []func(context.Context){r.fleet.run}
+	if r.naive != nil {
+		work = append(work, r.naive.run)
+	}
+	stopNodes := background(ctx, work...)
 	defer stopNodes()
 
 	if err := r.awaitLeader(ctx); err != nil {
@@ -141,6 +165,11 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 	}
 	report.Written, report.Flushed = r.expected.total(), found.flushed
 	report.Lost, report.Duplicated, report.Findings = found.lost, found.duplicated, found.examples
+	if r.naive != nil {
+		if report.Naive, err = r.auditNaive(context.WithoutCancel(ctx)); err != nil {
+			return report, err
+		}
+	}
 	if drained != nil && !report.Clean() {
 		report.Findings = append(report.Findings, drained.Error())
 	}
@@ -195,14 +224,26 @@ func (r *run) traffic(ctx context.Context) (faults, error) {
 	go func() {
 		defer close(done)
 		defer cancel() // without traffic no chaos
-		failed = newGenerator(r.server, r.expected, r.options.Seed, r.options.Rate).run(ctx)
+		g := newGenerator(r.server, r.scene, r.expected, r.options.Seed, r.options.Rate)
+		g.naive = r.naive != nil
+		failed = g.run(ctx)
 	}()
-	faults := newChaos(r.options.Chaos, r.options.Seed, r.fleet, r.watcher).run(ctx)
+	var faults faults
+	chaos := make(chan struct{})
+	go func() {
+		defer close(chaos)
+		faults = newChaos(r.options.Chaos, r.options.Seed, r.actions).run(ctx)
+	}()
+	if r.options.Keys != nil {
+		r.actions.run(ctx, r.options.Keys, cancel)
+	}
 	<-done
+	<-chaos
+	r.actions.wg.Wait()
 	return faults, failed
 }
 
-// drain waits until nothing waits in Redis.
+// drain waits until the tables are as was written, or fails to see it in time.
 func (r *run) drain(ctx context.Context) error {
 	r.phase.Store("flushing the rest")
 	r.diary.note("the traffic has stopped; waiting for the rest to be flushed")
@@ -210,14 +251,35 @@ func (r *run) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	for {
-		n, err := r.fleet.backlog(ctx, since)
-		if err == nil && n == 0 {
-			return nil
+		now := r.gauge.reading()
+		if now.trouble == nil && now.at.After(since) && now.waiting == (amount{}) {
+			break
 		}
 		if !pause(ctx, 100*time.Millisecond) {
-			return errors.Join(fmt.Errorf("%v after the end of the traffic %d changes still waited in Redis", drainTimeout, n), err)
+			return errors.Join(fmt.Errorf("%v after the end of the traffic %d increments and %d rows were not in the tables", drainTimeout,
+				now.waiting.Counters, now.waiting.Hashes), now.trouble)
 		}
 	}
+	if r.naive == nil {
+		return nil
+	}
+	ctx, cancel = context.WithTimeout(ctx, naiveDrain)
+	defer cancel()
+	if err := r.naive.drained(ctx); err != nil {
+		r.diary.note("the naive program: %v", err)
+	}
+	return nil
+}
+
+// auditNaive compares what the naive program has written, increment by increment.
+func (r *run) auditNaive(ctx context.Context) (*NaiveReport, error) {
+	counts, err := readCounts(ctx, r.naive.database.DB, naiveTable)
+	if err != nil {
+		return nil, fmt.Errorf("audit the naive program's table: %w", err)
+	}
+	var f findings
+	f.counters(r.expected.counts, counts)
+	return &NaiveReport{Lost: f.lost, Duplicated: f.duplicated}, nil
 }
 
 // clear gives the screen back.

@@ -20,7 +20,7 @@ import (
 func options(t *testing.T) (Options, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
-	return Options{Program: cluster.Build(t), Environ: os.Environ(), TempDir: t.TempDir(), Log: log}, log
+	return Options{Program: cluster.Build(t), Environ: os.Environ(), TempDir: t.TempDir(), Log: log, NoNaive: true}, log
 }
 
 // runUntil runs the demo until somebody has won after the last of what the log is to tell,
@@ -93,11 +93,11 @@ func TestNothingIsLostWhileLeadersDieAndFreeze(t *testing.T) {
 		t.Errorf("%s was killed, and led again although others stood by\n%s", id, log)
 	}
 	// Nothing holds up the first election but the machine.
-	first := log.when("won, epoch").Sub(began)
+	first := log.when("won, term").Sub(began)
 	if most := *report.FailoverMS.Max; most > (ttl + 3*time.Second + 3*first).Milliseconds() {
 		t.Errorf("a failover took %d ms, and the first election with the start of all nodes %v", most, first)
 	}
-	if !strings.Contains(log.String(), "running: ") || !strings.Contains(log.String(), "won, epoch") {
+	if !strings.Contains(log.String(), "running: ") || !strings.Contains(log.String(), "won, term") {
 		t.Errorf("the log tells neither progress nor events:\n%s", log)
 	}
 	if left, _ := os.ReadDir(o.TempDir); len(left) > 0 {
@@ -111,7 +111,7 @@ func diedAndLedAgain(log string) string {
 	for line := range strings.Lines(log) {
 		fields := strings.Fields(line)
 		switch {
-		case len(fields) > 1 && strings.Contains(line, ": won, epoch"):
+		case len(fields) > 1 && strings.Contains(line, ": won, term"):
 			if leader = strings.TrimSuffix(fields[1], ":"); leader == dead {
 				return dead
 			}
@@ -260,7 +260,7 @@ func (l *lockedBuffer) wonAfter(texts ...string) bool {
 		}
 		last = max(last, at)
 	}
-	return strings.Contains(log[last:], "won, epoch")
+	return strings.Contains(log[last:], "won, term")
 }
 
 // when is the time at which a text came first; now, if it has not come.

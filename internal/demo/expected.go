@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -18,6 +19,12 @@ type amount struct {
 	Hashes   int64 `json:"hashes"`
 }
 
+// damage is what is wrong in a table.
+type damage struct {
+	lost  int64 // increments that are missing, and rows that are missing or stale
+	twice int64 // increments too many, and rows that were not written
+}
+
 // expected is what must be in the tables when everything is flushed. It changes
 // only by writes that Redis has acknowledged.
 type expected struct {
@@ -25,7 +32,9 @@ type expected struct {
 	counts  map[string]int64
 	users   map[int64]user
 	written amount
+	asked   *batch // which Redis may have already, and has not acknowledged
 	history []mark
+	settled []snapshot // the oldest first
 }
 
 // mark is how many increments had been written at a moment.
@@ -34,14 +43,29 @@ type mark struct {
 	counters int64
 }
 
+// snapshot is what was written at a moment.
+type snapshot struct {
+	served time.Duration // how long the nodes had been seen to flush, by then
+	counts map[string]int64
+	users  map[int64]user
+}
+
 func newExpected() *expected {
 	return &expected{counts: map[string]int64{}, users: map[int64]user{}}
+}
+
+// ask takes note of a batch that Redis is asked to write.
+func (e *expected) ask(b batch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked = &b
 }
 
 // add takes in a batch that Redis has.
 func (e *expected) add(b batch, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.asked = nil
 	for _, article := range b.counts {
 		e.counts[article]++
 	}
@@ -76,14 +100,119 @@ func (e *expected) lag(flushed int64, now time.Time) time.Duration {
 	return now.Sub(e.history[0].at)
 }
 
-// waiting is how many users' rows are not as last written.
-func (e *expected) waiting(rows map[int64]user) (n int64) {
+// waiting is how many increments are missing, and how many users' rows are not as last written.
+func (e *expected) waiting(counts map[string]int64, rows map[int64]user) (n amount) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for article, want := range e.counts {
+		n.Counters += max(0, want-counts[article])
+	}
 	for id, want := range e.users {
 		if got, there := rows[id]; there == want.deleted || there && got.version != want.version {
-			n++
+			n.Hashes++
 		}
 	}
 	return n
+}
+
+// remember keeps what has been written by now, so that it must be in the tables once the nodes have
+// been able to flush for settleAfter longer.
+func (e *expected) remember(served time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settled = append(e.settled, snapshot{served, maps.Clone(e.counts), maps.Clone(e.users)})
+	for len(e.settled) > 1 && e.settled[1].served <= served-settleAfter {
+		e.settled = e.settled[1:]
+	}
+}
+
+// damaged compares tables, which were read a moment ago, with what may and what must be in them.
+// Counters go into t, rows into d.
+func (e *expected) damaged(served time.Duration, counts map[string]int64, rows map[int64]user, t tally) (d damage) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.twice(counts, t)
+	due := e.due(served)
+	for article, want := range due.counts {
+		if e.counts[article] == want { // it has rested since
+			t[article] = damage{lost: max(0, want-counts[article]), twice: t[article].twice}
+		}
+	}
+	asked := map[int64]bool{}
+	if e.asked != nil {
+		for _, c := range e.asked.changes {
+			asked[c.id] = true
+		}
+	}
+	for id := range rows {
+		if _, written := e.users[id]; !written && !asked[id] {
+			d.twice++
+		}
+	}
+	for id, old := range due.users {
+		row, there := rows[id]
+		switch {
+		case there && row.version < old.version:
+			d.lost++ // stale, or not deleted
+		case !there && !old.deleted && e.users[id].version == old.version && !asked[id]:
+			d.lost++
+		}
+	}
+	return d
+}
+
+// damagedNaive is [expected.damaged] for the naive program, of which it is known where its counts are: in
+// Redis or, from before they are deleted there, in the table. written, waiting and counts were read in this
+// order.
+func (e *expected) damagedNaive(written, waiting, counts map[string]int64, t tally) {
+	for article, n := range written {
+		t.see(article, damage{lost: n - waiting[article] - counts[article]})
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.twice(counts, t)
+}
+
+// twice finds more than was written, also of what Redis may have and has not acknowledged.
+func (e *expected) twice(counts map[string]int64, t tally) {
+	asked := map[string]int64{}
+	if e.asked != nil {
+		for _, article := range e.asked.counts {
+			asked[article]++
+		}
+	}
+	for article, got := range counts {
+		t.see(article, damage{twice: got - e.counts[article] - asked[article]})
+	}
+}
+
+// counted is a copy of what was written of the counters.
+func (e *expected) counted() map[string]int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.counts)
+}
+
+// tally is the damage that was seen of each counter: what waits may hide it again.
+type tally map[string]damage
+
+// see takes note of damage that nothing undoes.
+func (t tally) see(article string, d damage) {
+	t[article] = damage{lost: max(t[article].lost, d.lost), twice: max(t[article].twice, d.twice)}
+}
+
+func (t tally) sum() (d damage) {
+	for _, one := range t {
+		d.lost += one.lost
+		d.twice += one.twice
+	}
+	return d
+}
+
+// due is what must be in the tables by now.
+func (e *expected) due(served time.Duration) snapshot {
+	if len(e.settled) == 0 || e.settled[0].served > served-settleAfter {
+		return snapshot{}
+	}
+	return e.settled[0]
 }

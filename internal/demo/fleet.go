@@ -2,15 +2,11 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/flush/source/spec"
 )
 
 const (
@@ -24,17 +20,16 @@ const (
 // fleet is the nodes of one run.
 type fleet struct {
 	nodes []*node
-	http  *http.Client
 }
 
 // newFleet describes the nodes; run starts them.
-func newFleet(o Options, dir string, s *server, d *database, events nodeEvents) (*fleet, error) {
-	f := &fleet{http: &http.Client{Timeout: 3 * time.Second}}
+func newFleet(o Options, sc scene, dir string, s *server, d *database, events nodeEvents) (*fleet, error) {
+	f := &fleet{}
 	for i := range nodeCount {
 		n := &node{
 			id: fmt.Sprintf("node-%d", i+1), dir: dir, program: o.Program, environ: nodeEnviron(o.Environ), events: events, state: nodeDown,
 		}
-		n.config = nodeConfig(n.id, s, d)
+		n.config = nodeConfig(n.id, sc, s, d)
 		if err := n.writeConfig(); err != nil {
 			return nil, err
 		}
@@ -47,27 +42,13 @@ func newFleet(o Options, dir string, s *server, d *database, events nodeEvents) 
 }
 
 // nodeConfig is the configuration of one node.
-func nodeConfig(id string, s *server, d *database) config.Config {
-	every := "@every " + flushEvery.String()
+func nodeConfig(id string, sc scene, s *server, d *database) config.Config {
 	return config.Config{
 		Node:      config.Node{ID: id},
-		Redis:     s.config,
+		Redis:     s.nodes,
 		Election:  config.Election{LockKey: s.lockKey(), TTL: ttl},
 		Databases: map[string]config.Database{"main": {Driver: d.driver, DSNInline: d.dsn}},
-		Jobs: []config.Job{{
-			Name: "page-views", Schedule: every,
-			Flush: config.Flush{
-				From:    config.From{Type: spec.Counters, Key: s.viewsKey(fmt.Sprintf("[0-%d]", shards-1))},
-				To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
-				Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
-			},
-		}, {
-			Name: "users", Schedule: every,
-			Flush: config.Flush{
-				From: config.From{Type: spec.Hashes, Key: s.userKey("<id>"), Changed: s.changedKey()},
-				To:   config.To{Database: "main", Table: "users", Key: []string{"id"}},
-			},
-		}},
+		Jobs:      sc.jobs(s),
 	}
 }
 
@@ -116,56 +97,4 @@ func (f *fleet) exits() (count int, one *node) {
 		n.mu.Unlock()
 	}
 	return count, one
-}
-
-// backlog asks the nodes how many changes wait in Redis. Only an answer counts
-// that was gathered after since.
-func (f *fleet) backlog(ctx context.Context, since time.Time) (int64, error) {
-	var problems []error
-	for _, n := range f.nodes {
-		total, err := f.ask(ctx, n, since)
-		if err == nil {
-			return total, nil
-		}
-		problems = append(problems, fmt.Errorf("%s: %w", n.id, err))
-	}
-	return 0, errors.Join(problems...)
-}
-
-func (f *fleet) ask(ctx context.Context, n *node, since time.Time) (int64, error) {
-	_, _, url := n.view()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"api/v1/status", http.NoBody)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := f.http.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	var s struct {
-		Now   time.Time `json:"now"`
-		Error string    `json:"error"`
-		Jobs  []struct {
-			Name    string `json:"name"`
-			Backlog *int64 `json:"backlog"`
-		} `json:"jobs"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return 0, fmt.Errorf("its status is %s: %w", resp.Status, err)
-	}
-	if s.Error != "" {
-		return 0, errors.New(s.Error)
-	}
-	if !s.Now.After(since) {
-		return 0, errors.New("its status is from before the end of the traffic")
-	}
-	var total int64
-	for _, j := range s.Jobs {
-		if j.Backlog == nil {
-			return 0, fmt.Errorf("does not know the backlog of %s", j.Name)
-		}
-		total += *j.Backlog
-	}
-	return total, nil
 }

@@ -6,29 +6,45 @@ import (
 	"time"
 )
 
-const gaugeEvery = 250 * time.Millisecond
+const (
+	gaugeEvery = 250 * time.Millisecond
+	// settleAfter is how long the nodes may go on flushing before a value that has not come counts as lost.
+	settleAfter = 8 * time.Second
+)
 
 // gauge compares, while the demo runs, what is in the tables with what was
 // written. The audit at the end does not rely on it.
 type gauge struct {
 	database *database
+	naive    *naiveFleet // nil: none runs beside
 	expected *expected
+
+	served time.Duration // how long the nodes have been seen to flush
+	nodes  tally
+	beside tally
 
 	mu  sync.Mutex
 	now reading
 }
 
+func newGauge(d *database, n *naiveFleet, e *expected) *gauge {
+	return &gauge{database: d, naive: n, expected: e, nodes: tally{}, beside: tally{}}
+}
+
 // reading is one comparison.
 type reading struct {
+	at               time.Time // the tables were read after it
 	written, flushed amount
 	waiting          amount // increments, and rows that are not as last written
 	lag              time.Duration
+	damage           damage // what is wrong for certain
+	naive            damage
 	trouble          error // the database does not answer us
 }
 
 // run reads until ctx ends.
 func (g *gauge) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for before := int64(0); ctx.Err() == nil; {
 		read, cancel := context.WithTimeout(ctx, 3*time.Second)
 		r, err := g.read(read)
 		cancel()
@@ -38,13 +54,19 @@ func (g *gauge) run(ctx context.Context) {
 		}
 		g.now.trouble = err
 		g.mu.Unlock()
+		if r.flushed.Counters > before { // a machine that stands still, or has no leader, loses nothing by that
+			g.served += gaugeEvery
+			before = r.flushed.Counters
+		}
+		g.expected.remember(g.served)
 		pause(ctx, gaugeEvery)
 	}
 }
 
 func (g *gauge) read(ctx context.Context) (r reading, err error) {
+	r.at = time.Now()
 	// The tables first: what is written meanwhile counts as waiting.
-	views, err := g.database.views(ctx)
+	counts, err := readCounts(ctx, g.database.DB, "articles")
 	if err != nil {
 		return r, err
 	}
@@ -52,12 +74,29 @@ func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	if err != nil {
 		return r, err
 	}
+	for _, n := range counts {
+		r.flushed.Counters += n
+	}
 	r.written = g.expected.total()
-	r.flushed.Counters = views
-	r.waiting.Counters = max(0, r.written.Counters-views)
-	r.waiting.Hashes = g.expected.waiting(rows)
+	r.waiting = g.expected.waiting(counts, rows)
 	r.flushed.Hashes = r.written.Hashes - r.waiting.Hashes
-	r.lag = g.expected.lag(views, time.Now())
+	r.lag = g.expected.lag(r.flushed.Counters, time.Now())
+	r.damage = g.expected.damaged(g.served, counts, rows, g.nodes)
+	sum := g.nodes.sum()
+	r.damage.lost += sum.lost
+	r.damage.twice += sum.twice
+	if g.naive == nil {
+		return r, nil
+	}
+	written := g.expected.counted()
+	waiting, err := g.naive.waiting(ctx)
+	if err == nil { // a Redis that does not answer hides the naive program alone
+		if counts, err = readCounts(ctx, g.naive.database.DB, naiveTable); err != nil {
+			return r, err
+		}
+		g.expected.damagedNaive(written, waiting, counts, g.beside)
+	}
+	r.naive = g.beside.sum()
 	return r, nil
 }
 

@@ -20,6 +20,8 @@ const (
 	// batchEvery is how often the generator writes.
 	batchEvery   = 10 * time.Millisecond
 	doubtTimeout = 30 * time.Second
+	// restEvery is how long an article rests: longer than settleAfter.
+	restEvery = 12 * time.Second
 )
 
 //go:embed write.lua
@@ -46,19 +48,22 @@ var errInDoubt = errors.New("it is not known whether Redis has the last writes, 
 // the number by which Redis remembers the last one.
 type generator struct {
 	server   *server
+	scene    scene
 	expected *expected
+	naive    bool // the naive program gets its counts, too
 	rng      *rand.Rand
 	rate     int
 	script   *redis.Script
 	conn     redis.Conn // nil after trouble
+	half     int        // of the articles: which has views just now
 	batches  int64
 	changes  int64
 	doubt    time.Duration // how long the outcome of the last batch is asked for
 }
 
-func newGenerator(s *server, e *expected, seed uint64, rate int) *generator {
+func newGenerator(s *server, sc scene, e *expected, seed uint64, rate int) *generator {
 	return &generator{
-		server: s, expected: e, rng: rand.New(rand.NewPCG(seed, 1)), rate: rate,
+		server: s, scene: sc, expected: e, rng: rand.New(rand.NewPCG(seed, 1)), rate: rate,
 		script: redis.NewScript(1, writeLua), doubt: doubtTimeout,
 	}
 }
@@ -69,7 +74,8 @@ func (g *generator) run(ctx context.Context) error {
 	defer g.hangUp()
 	tick := time.NewTicker(batchEvery)
 	defer tick.Stop()
-	for last := time.Now(); ; {
+	began := time.Now()
+	for last := began; ; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -82,7 +88,10 @@ func (g *generator) run(ctx context.Context) error {
 		if n == 0 {
 			continue
 		}
+		// Half of the articles rest, so that what is in the table of them can be compared while the demo runs.
+		g.half = int(now.Sub(began)/restEvery) % 2
 		b := g.next(min(n, maxBatch))
+		g.expected.ask(b)
 		if err := g.write(ctx, b); err != nil {
 			return err
 		}
@@ -98,7 +107,7 @@ func (g *generator) next(n int) batch {
 	for range n {
 		if g.rng.IntN(4) > 0 {
 			// A few articles get most of the views.
-			a := int(float64(articles) * g.rng.Float64() * g.rng.Float64())
+			a := int(float64(articles)*g.rng.Float64()*g.rng.Float64())/2*2 + g.half
 			b.counts = append(b.counts, strconv.Itoa(a))
 			continue
 		}
@@ -145,8 +154,8 @@ func (g *generator) write(ctx context.Context, b batch) error {
 	}
 }
 
-// attempt writes the hashes and counts, and after that marks the rows that changed,
-// in the order in which an application does it.
+// attempt writes the hashes and counts, and after that marks the rows that changed, if the application
+// does, in the order in which it does it.
 func (g *generator) attempt(ctx context.Context, b batch) error {
 	if g.conn == nil {
 		c, err := g.server.dial(ctx)
@@ -158,7 +167,7 @@ func (g *generator) attempt(ctx context.Context, b batch) error {
 	if _, err := g.script.DoContext(ctx, g.conn, g.writes(b)...); err != nil {
 		return err
 	}
-	if len(b.changes) == 0 {
+	if len(b.changes) == 0 || !g.scene.marks {
 		return nil
 	}
 	// Twice does no harm here: the row is read once more.
@@ -175,16 +184,13 @@ func (g *generator) writes(b batch) redis.Args {
 	args := redis.Args{g.server.prefix + ":batch", b.number}
 	command := func(words ...any) { args = args.Add(len(words)).Add(words...) }
 	for _, article := range b.counts {
-		n, _ := strconv.Atoi(article)
-		command("HINCRBY", g.server.viewsKey(strconv.Itoa(n%shards)), article, 1)
+		g.scene.view(g.server, article, command)
+		if g.naive {
+			command("HINCRBY", g.server.naiveKey(article), article, 1)
+		}
 	}
 	for _, c := range b.changes {
-		key := g.server.userKey(strconv.FormatInt(c.id, 10))
-		if c.deleted {
-			command("DEL", key)
-		} else {
-			command("HSET", key, "name", c.name, "note", c.note, "version", c.version)
-		}
+		g.scene.change(g.server, c, command)
 	}
 	return args
 }

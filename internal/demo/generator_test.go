@@ -54,7 +54,7 @@ func TestGeneratorKnowsWhatRedisHasWhateverTheConnectionDoes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error)
-	go func() { done <- newGenerator(s, e, 5, 4000).run(ctx) }()
+	go func() { done <- newGenerator(s, syncScene(), e, 5, 4000).run(ctx) }()
 
 	for range 4 {
 		for _, trap := range []func(string) <-chan struct{}{proxy.LoseReply, proxy.LoseRequest} {
@@ -122,7 +122,7 @@ func TestGeneratorDoesNotGuess(t *testing.T) {
 	t.Parallel()
 	s := serverAt("redis://127.0.0.1:1")
 	e := newExpected()
-	g := newGenerator(s, e, 5, 4000)
+	g := newGenerator(s, syncScene(), e, 5, 4000)
 	g.doubt = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -136,7 +136,7 @@ func TestGeneratorDoesNotGuess(t *testing.T) {
 
 func TestEmbeddedServerLetsKeysExpire(t *testing.T) {
 	t.Parallel()
-	s, err := openServer(t.Context(), "", "demo")
+	s, err := openServer(t.Context(), Options{Redis: ""}, syncScene(), t.TempDir(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,11 +171,12 @@ func TestEmbeddedServerLetsKeysExpire(t *testing.T) {
 func TestPrefixThatIsTakenIsRefused(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	s, err := openServer(t.Context(), r.URL(), "demo")
+	s, err := openServer(t.Context(), Options{Redis: r.URL()}, syncScene(), t.TempDir(), "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openServer(t.Context(), r.URL(), "demo"); err == nil {
+	defer s.stop()
+	if _, err := openServer(t.Context(), Options{Redis: r.URL()}, syncScene(), t.TempDir(), "demo"); err == nil {
 		t.Error("two runs share their keys")
 	}
 	c := r.Conn()

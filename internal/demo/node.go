@@ -45,12 +45,13 @@ type node struct {
 	cmd   *exec.Cmd // nil while it is down
 	state nodeState
 	exits int // that no signal caused
+	began int // how often it was started
 }
 
 // nodeEvents takes what happens to nodes.
 type nodeEvents interface {
-	// down: a node has stopped working at that time, dead or frozen.
-	down(id string, at time.Time)
+	// down: a node has stopped working at that time, killed or frozen by that signal; 0: it ended by itself.
+	down(id string, at time.Time, how syscall.Signal)
 	// up: a frozen node goes on.
 	up(id string)
 	// succeeded: another node leads since that one went down, or it did not lead.
@@ -128,6 +129,7 @@ func (n *node) start(l *launcher) (*exec.Cmd, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cmd, n.state = cmd, nodeRunning
+	n.began++
 	n.events.note("%s started, pid %d: %s", n.id, cmd.Process.Pid, n.url())
 	return cmd, nil
 }
@@ -168,11 +170,13 @@ func (n *node) ended(err error, at time.Time) {
 	n.mu.Lock()
 	pid := n.cmd.Process.Pid
 	n.cmd, n.state = nil, nodeDown
+	signal := syscall.SIGKILL
 	if exit == nil || exit.Exited() {
 		n.exits++
+		signal = 0
 	}
 	n.mu.Unlock()
-	n.events.down(n.id, at)
+	n.events.down(n.id, at, signal)
 	n.events.note("%s (pid %d) is gone: %s", n.id, pid, how)
 }
 
@@ -203,7 +207,7 @@ func (n *node) poll() {
 	switch {
 	case before == after:
 	case after == nodeFrozen:
-		n.events.down(n.id, time.Now())
+		n.events.down(n.id, time.Now(), syscall.SIGSTOP)
 		n.events.note("%s (pid %d) is frozen", n.id, pid)
 	default:
 		n.events.up(n.id)
@@ -219,6 +223,13 @@ func (n *node) view() (pid int, state nodeState, url string) {
 		pid = n.cmd.Process.Pid
 	}
 	return pid, n.state, n.url()
+}
+
+// incarnation is how often the node was started.
+func (n *node) incarnation() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.began
 }
 
 // working says whether the process runs and is not frozen.

@@ -19,16 +19,20 @@ type Options struct {
 	// TempDir is where the run's directory is made.
 	TempDir string
 
-	Redis    string        // URL of a Redis; "" for the embedded one
+	Scene    string        // one of Scenes; "" for the first
+	Redis    string        // URL of a Redis; "" for the scene's own
 	Database string        // DSN of a PostgreSQL or MariaDB; "" for a SQLite file
 	Duration time.Duration // of the traffic; 0: until the context ends
 	Chaos    time.Duration // between faults of the leader; 0: none
 	Seed     uint64        // of traffic and faults; 0: any
 	Rate     int           // changes a second; 0: DefaultRate
 	Keep     bool          // the run's directory stays
+	NoNaive  bool          // the naive program does not run beside
 
 	// Screen is the terminal to show the live view on; nil for none.
 	Screen *Screen
+	// Keys are what is pressed on that terminal, a byte each; nil: nothing can be.
+	Keys io.Reader
 	// Log takes what happens, a line each, where there is no Screen.
 	Log io.Writer
 }
@@ -61,6 +65,9 @@ func (o *Options) Check() error {
 	}
 	if o.Chaos > 0 && o.Chaos < minChaos {
 		return fmt.Errorf("--chaos %v is too often; at least %v", o.Chaos, minChaos)
+	}
+	if _, err := sceneOf(o.Scene); err != nil {
+		return err
 	}
 	if o.Rate == 0 {
 		o.Rate = DefaultRate

@@ -96,3 +96,9 @@ func tail(file string) string {
 	}
 	return strings.TrimSpace(string(text))
 }
+
+// lastLine is the last line of a program's output.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

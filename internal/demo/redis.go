@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -23,17 +25,31 @@ const (
 
 // server is the Redis of one run. All keys of the run have the prefix in them.
 type server struct {
-	config config.Redis
-	what   string // for people; never a password
+	config config.Redis // of the application and the auditor
+	nodes  config.Redis // of the nodes: by the relay, where there is one
+	relay  *relay       // nil: the way of the nodes cannot be cut
+	what   string       // for people; never a password
 	prefix string
 	stop   func()
 }
 
-// openServer starts the embedded server, or examines the one that url names, and
+// openServer starts a server for the run, or examines the one that the options name, and
 // claims the prefix there.
-func openServer(ctx context.Context, rawURL, prefix string) (*server, error) {
+func openServer(ctx context.Context, o Options, sc scene, dir, prefix string) (*server, error) {
 	s := &server{prefix: prefix, stop: func() {}}
-	if rawURL == "" {
+	switch {
+	case o.Redis != "":
+		s.config.URL = o.Redis
+		s.what = s.config.Address()
+	case sc.streams:
+		addr, stop, err := startPrivate(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		s.stop = stop
+		s.config.URL = "redis://" + addr + "/0"
+		s.what = "a redis-server of this run, " + s.config.URL
+	default:
 		m := miniredis.NewMiniRedis()
 		if err := m.StartAddr("127.0.0.1:0"); err != nil {
 			return nil, fmt.Errorf("start the embedded Redis: %w", err)
@@ -41,15 +57,41 @@ func openServer(ctx context.Context, rawURL, prefix string) (*server, error) {
 		s.stop = runClock(m)
 		s.config.URL = "redis://" + m.Addr() + "/0"
 		s.what = "embedded, " + s.config.URL
-	} else {
-		s.config.URL = rawURL
-		s.what = s.config.Address()
 	}
-	if err := s.claim(ctx); err != nil {
+	err := s.relayNodes()
+	if err == nil {
+		err = s.claim(ctx)
+	}
+	if err != nil {
 		s.stop()
 		return nil, err
 	}
 	return s, nil
+}
+
+// relayNodes puts a relay between the nodes and the server. With TLS there is none: a certificate
+// is for the server's own name.
+func (s *server) relayNodes() error {
+	s.nodes = s.config
+	u, err := url.Parse(s.config.URL)
+	if err != nil || u.Scheme != "redis" {
+		return nil // checked before: then it is rediss
+	}
+	target := u.Host
+	if u.Port() == "" {
+		target = net.JoinHostPort(u.Hostname(), "6379")
+	}
+	if s.relay, err = newRelay(target); err != nil {
+		return err
+	}
+	stop := s.stop
+	s.stop = func() {
+		s.relay.close()
+		stop()
+	}
+	u.Host = s.relay.addr()
+	s.nodes.URL = u.String()
+	return nil
 }
 
 // runClock moves the embedded server's clock on with ours: its keys do not expire

@@ -24,12 +24,21 @@ type Report struct {
 	Terms      int       `json:"terms"`
 	FailoverMS failovers `json:"failover_ms"`
 	Faults     faults    `json:"faults"` // done to leaders by --chaos
+	// Naive is what became of the same increments with the program that baton is to replace, under the
+	// same faults.
+	Naive *NaiveReport `json:"naive,omitempty"`
 	// NodeExits is how often a node ended without a signal: by itself.
 	NodeExits int `json:"node_exits"`
 	// Findings are the first of what was lost or duplicated, in words.
 	Findings []string `json:"findings,omitempty"`
 	// Kept is the directory with logs and configuration, if it stays.
 	Kept string `json:"kept,omitempty"`
+}
+
+// NaiveReport counts increments that are missing, and increments too many.
+type NaiveReport struct {
+	Lost       int64 `json:"lost"`
+	Duplicated int64 `json:"duplicated"`
 }
 
 // failovers are times from a leader's end to the next term.
@@ -61,6 +70,10 @@ func (r Report) Print(w io.Writer) error {
 	p("  flushed     %11s             %11s", group(r.Flushed.Counters), group(r.Flushed.Hashes))
 	p("  lost        %11s", group(r.Lost))
 	p("  duplicated  %11s", group(r.Duplicated))
+	if r.Naive != nil {
+		p("  SET NX EX, read, write, delete: the same increments under the same faults")
+		p("              %11s lost       %11s duplicated", group(r.Naive.Lost), group(r.Naive.Duplicated))
+	}
 	p("  terms       %11d", r.Terms)
 	if r.Faults.Killed+r.Faults.Frozen > 0 {
 		p("  chaos       %11d leaders killed, %d frozen (seed %d)", r.Faults.Killed, r.Faults.Frozen, r.Seed)

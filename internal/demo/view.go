@@ -18,6 +18,7 @@ const (
 // view shows the run while it goes on.
 type view struct {
 	options  Options
+	scene    scene
 	server   *server
 	database *database
 	fleet    *fleet
@@ -55,11 +56,19 @@ func (v *view) progress() {
 	if trouble != nil {
 		who = "redis does not answer"
 	} else if now.node != "" {
-		who = fmt.Sprintf("%s leads, epoch %d", now.node, now.epoch)
+		who = fmt.Sprintf("%s leads, term %d", now.node, terms)
 	}
-	_, _ = fmt.Fprintf(v.options.Log, "%s  %s: %s; %s + %s written, %s + %s flushed, lag %s, terms %d\n",
+	_, _ = fmt.Fprintf(v.options.Log, "%s  %s: %s; %s + %s written, %s + %s flushed, lag %s; lost %s, twice %s%s\n",
 		time.Now().Format(time.TimeOnly), v.phase(), who, group(r.written.Counters), group(r.written.Hashes),
-		group(r.flushed.Counters), group(r.flushed.Hashes), seconds(r.lag), terms)
+		group(r.flushed.Counters), group(r.flushed.Hashes), seconds(r.lag), group(r.damage.lost), group(r.damage.twice), v.besides(r))
+}
+
+// besides is what the naive program has done so far.
+func (v *view) besides(r reading) string {
+	if v.gauge.naive == nil {
+		return ""
+	}
+	return fmt.Sprintf("; SET NX EX beside it: lost %s, twice %s", group(r.naive.lost), group(r.naive.twice))
 }
 
 // line is one line of the screen, in one style.
@@ -80,7 +89,7 @@ const (
 // frame redraws the screen in place: lines are overwritten, so nothing flickers.
 func (v *view) frame() {
 	width, height := v.options.Screen.Size()
-	lines := v.lines()
+	lines := v.lines(width)
 	if height < len(lines)+6 {
 		lines = slices.DeleteFunc(lines, func(l line) bool { return l.text == "" })
 	}
@@ -101,14 +110,14 @@ func (v *view) frame() {
 }
 
 // lines is the whole screen but for the events, which come last.
-func (v *view) lines() []line {
+func (v *view) lines(width int) []line {
 	now, terms, failovers, trouble := v.watcher.state()
 	if trouble != nil {
 		now.node = ""
 	}
 	r := v.gauge.reading()
 	var s sheet
-	hint := "Ctrl-C: flush the rest, audit, report"
+	hint := "Ctrl-C or q: flush the rest, audit, report"
 	if v.phase() != phaseRunning {
 		hint = "Ctrl-C: stop at once"
 	}
@@ -116,30 +125,40 @@ func (v *view) lines() []line {
 	s.put(dim, "  Redis     %s", v.server.what)
 	s.put(dim, "  Database  %s", v.database.what)
 	s.put(plain, "")
+	times := "no failover yet"
+	if f := summarize(failovers); f.Count > 0 {
+		times = fmt.Sprintf("failovers: %d, p50 %d ms, max %d ms", f.Count, *f.P50, *f.Max)
+	}
 	if trouble != nil {
 		s.put(red, "  Redis does not answer: %v", trouble)
 	} else {
-		s.leader(now, v.fleet.find(now.node))
+		s.leader(now, terms, v.fleet.find(now.node))
 	}
-	times := "none yet"
-	if f := summarize(failovers); f.Count > 0 {
-		times = fmt.Sprintf("%d, p50 %d ms, max %d ms", f.Count, *f.P50, *f.Max)
-	}
-	s.put(plain, "  terms %d   failovers: %s", terms, times)
+	s.put(plain, "  %s   %s", v.strip(width-len(times)-6), times)
 	s.put(plain, "")
-	s.put(bold, "  %-10s %12s %12s %12s %8s", "", "WRITTEN", "FLUSHED", "WAITING", "LAG")
 	if r.trouble != nil {
 		s.put(red, "  The database does not answer: %v", r.trouble)
 	}
-	s.put(plain, "  %-10s %12s %12s %12s %8s", "views:*", group(r.written.Counters), group(r.flushed.Counters),
-		group(r.waiting.Counters), seconds(r.lag))
-	s.put(plain, "  %-10s %12s %12s %12s", "user:*", group(r.written.Hashes), group(r.flushed.Hashes), group(r.waiting.Hashes))
+	s.data(v, r)
 	s.put(plain, "")
 	s.nodes(v.fleet.nodes, now.node)
 	s.put(plain, "")
 	s.hints(v, now.node)
 	s.put(plain, "")
 	return s.list
+}
+
+// strip shows who led: the number of a node for every half second, and a dot where none led.
+func (v *view) strip(width int) string {
+	var b strings.Builder
+	for _, id := range v.watcher.led(width) {
+		if id == "" {
+			b.WriteByte('.')
+			continue
+		}
+		b.WriteString(id[len(id)-1:])
+	}
+	return b.String()
 }
 
 // sheet collects lines.
@@ -150,58 +169,107 @@ func (s *sheet) put(style, format string, args ...any) {
 }
 
 // leader shows who holds the lease, and whether it can use it.
-func (s *sheet) leader(now moment, n *node) {
+func (s *sheet) leader(now moment, terms int, n *node) {
 	if now.node == "" {
-		s.put(red, "  No node leads; the last epoch was %d", now.epoch)
+		s.put(red, "  No node leads; the last term was the %s", ordinal(terms))
 		return
 	}
-	style, verb := green, "leads"
-	if n != nil && !n.working() {
-		_, state, _ := n.view()
-		style, verb = red, "is "+string(state)
+	style, verb, start := green, "leads", 0
+	if n != nil {
+		start = n.incarnation()
+		if !n.working() {
+			_, state, _ := n.view()
+			style, verb = red, "is "+string(state)
+		}
 	}
-	s.put(style, "  %s %s   epoch %d   lease left %s %s", now.node, verb, now.epoch, bar(now.left, ttl), seconds(now.left))
+	s.put(style, "  %s (%s start) %s   term %d   lease left %s %s", now.node, ordinal(start), verb, terms, bar(now.left, ttl), seconds(now.left))
+}
+
+// data shows what was written and what became of it; beside it the naive program.
+func (s *sheet) data(v *view, r reading) {
+	const row = "  %-12s %11s %11s %9s %7s %10s %8s"
+	s.put(bold, row, "", "WRITTEN", "FLUSHED", "WAITING", "LAG", "LOST", "TWICE")
+	style := plain
+	if r.damage != (damage{}) {
+		style = red
+	}
+	s.put(style, row, v.scene.views, group(r.written.Counters), group(r.flushed.Counters), group(r.waiting.Counters), seconds(r.lag),
+		group(r.damage.lost), group(r.damage.twice))
+	s.put(style, row, v.scene.users, group(r.written.Hashes), group(r.flushed.Hashes), group(r.waiting.Hashes), "", "", "")
+	if v.gauge.naive == nil {
+		return
+	}
+	style = dim
+	if r.naive != (damage{}) {
+		style = red
+	}
+	s.put(style, "  %-54s %10s %8s", "the same counts by SET NX EX, read, write, delete", group(r.naive.lost), group(r.naive.twice))
 }
 
 func (s *sheet) nodes(nodes []*node, leader string) {
-	s.put(bold, "  %-8s %-9s %8s  %s", "NODE", "STATE", "PID", "STATUS PAGE")
+	const row = "  %-8s %-9s %6s %8s  %s"
+	s.put(bold, row, "NODE", "STATE", "START", "PID", "STATUS PAGE")
 	for _, n := range nodes {
 		pid, state, url := n.view()
+		style, what, process := plain, "standby", fmt.Sprint(pid)
 		switch {
 		case state == nodeDown:
-			s.put(red, "  %-8s %-9s %8s  %s", n.id, state, "-", url)
+			style, what, process = red, string(state), "-"
 		case state == nodeFrozen:
-			s.put(red, "  %-8s %-9s %8d  %s", n.id, state, pid, url)
+			style, what = red, string(state)
 		case n.id == leader:
-			s.put(green, "  %-8s %-9s %8d  %s", n.id, "leading", pid, url)
-		default:
-			s.put(plain, "  %-8s %-9s %8d  %s", n.id, "standby", pid, url)
+			style, what = green, "leading"
 		}
+		s.put(style, row, n.id, what, ordinal(n.incarnation()), process, url)
 	}
 }
 
 // hints say how to disturb the leader, or to wake up who is frozen.
 func (s *sheet) hints(v *view, leader string) {
-	target := "PID"
+	if v.options.Keys != nil {
+		s.put(bold, "  %s", keysHelp())
+	} else {
+		s.kills(v, leader)
+	}
+	s.put(plain, "  From another terminal:")
+	s.put(bold, "    export BATON_CONFIG=%s", v.fleet.nodes[0].configFile())
+	s.put(bold, "    %s status --watch   (or stepdown, explain, job list)", v.options.Program)
+}
+
+// kills are for a terminal of which no keys can be read.
+func (s *sheet) kills(v *view, leader string) {
+	target, frozen := "PID", ""
 	if n := v.fleet.find(leader); n != nil && n.working() {
 		pid, _, _ := n.view()
 		target = fmt.Sprint(pid)
 	}
-	s.put(plain, "  Take the leader down, from another terminal:")
-	s.put(bold, "    kill -9 %-9s  it dies; another leads when the lease has run out", target)
-	frozen := ""
 	for _, n := range v.fleet.nodes {
 		if pid, state, _ := n.view(); state == nodeFrozen {
 			frozen = fmt.Sprint(pid)
 		}
 	}
+	s.put(bold, "    kill -9 %-9s  it dies; another leads when the lease has run out", target)
 	if frozen != "" {
 		s.put(bold, "    kill -CONT %-6s  it wakes up, and finds itself deposed", frozen)
 	} else {
 		s.put(bold, "    kill -STOP %-6s  it freezes, in the middle of whatever it does", target)
 	}
-	s.put(bold, "    export BATON_CONFIG=%s", v.fleet.nodes[0].configFile())
-	s.put(bold, "    %s stepdown       (or status --watch)", v.options.Program)
+}
+
+// ordinal writes 1st, 2nd, 3rd, 4th.
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
 }
 
 // bar draws a part of a whole.

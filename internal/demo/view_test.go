@@ -12,13 +12,13 @@ import (
 	"baton/internal/config"
 )
 
-// scene is a screen with three nodes: one leads, one is a standby, one is down.
-func scene(t *testing.T, width, height int) (*view, *strings.Builder) {
+// screenOf is a screen with three nodes: one leads, one is a standby, one is down.
+func screenOf(t *testing.T, width, height int) (*view, *strings.Builder) {
 	t.Helper()
 	var out strings.Builder
 	f := &fleet{}
 	for i, id := range []string{"node-1", "node-2", "node-3"} {
-		n := &node{id: id, dir: "/tmp/baton-demo-1234567890", state: nodeRunning, config: config.Config{HTTP: config.HTTP{Listen: "127.0.0.1:40001"}}}
+		n := &node{id: id, dir: "/tmp/baton-demo-1234567890", state: nodeRunning, began: i + 1, config: config.Config{HTTP: config.HTTP{Listen: "127.0.0.1:40001"}}}
 		n.cmd = &exec.Cmd{Process: &os.Process{Pid: 4001 + i}}
 		f.nodes = append(f.nodes, n)
 	}
@@ -30,18 +30,18 @@ func scene(t *testing.T, width, height int) (*view, *strings.Builder) {
 	w := newWatcher(nil, d)
 	w.saw(moment{owner: "A", node: "node-1", epoch: 42, left: time.Second}, time.Now())
 	return &view{
-		options: Options{Program: "/usr/bin/baton", Screen: &Screen{Writer: &out, Size: func() (int, int) { return width, height }}},
-		server:  &server{what: "embedded, redis://127.0.0.1:40000/0"}, database: &database{what: "SQLite, /tmp/baton-demo-1234567890/demo.db"},
-		fleet: f, watcher: w, gauge: &gauge{}, diary: d, started: time.Now(), phase: func() string { return phaseRunning },
+		scene: syncScene(), options: Options{Program: "/usr/bin/baton", Screen: &Screen{Writer: &out, Size: func() (int, int) { return width, height }}},
+		server: &server{what: "embedded, redis://127.0.0.1:40000/0"}, database: &database{what: "SQLite, /tmp/baton-demo-1234567890/demo.db"},
+		fleet: f, watcher: w, gauge: &gauge{naive: &naiveFleet{}}, diary: d, started: time.Now(), phase: func() string { return phaseRunning },
 	}, &out
 }
 
 func TestScreenTellsWhoLeadsAndHowToKillIt(t *testing.T) {
-	v, out := scene(t, 100, 40)
+	v, out := screenOf(t, 100, 40)
 	v.frame()
 	for _, want := range []string{
-		"node-1 leads   epoch 42   lease left [#####.....] 1.0 s", "kill -9 4001 ", "kill -STOP 4001 ",
-		"node-2   standby       4002  http://127.0.0.1:40001/", "node-3   down             -",
+		"node-1 (1st start) leads   term 1   lease left [#####.....] 1.0 s", "kill -9 4001 ", "kill -STOP 4001 ",
+		"node-2   standby      2nd     4002  http://127.0.0.1:40001/", "node-3   down         3rd        -",
 		"export BATON_CONFIG=/tmp/baton-demo-1234567890/node-1.yaml", "node-1: won",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -49,10 +49,24 @@ func TestScreenTellsWhoLeadsAndHowToKillIt(t *testing.T) {
 		}
 	}
 
+	v.options.Keys = strings.NewReader("")
+	v.gauge.now.naive = damage{lost: 1234, twice: 5}
+	out.Reset()
+	v.frame()
+	for _, want := range []string{"k kill the leader   f freeze it 3s   s step down   r cut Redis 3s   q end", "1,234        5"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("with keys: no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out.String(), "kill -9") {
+		t.Errorf("both ways are named\n%s", out)
+	}
+	v.options.Keys = nil
+
 	v.fleet.nodes[0].state = nodeFrozen
 	out.Reset()
 	v.frame()
-	for _, want := range []string{"node-1 is frozen   epoch 42   lease left", "kill -CONT 4001 ", "kill -9 PID"} {
+	for _, want := range []string{"node-1 (1st start) is frozen   term 1   lease left", "kill -CONT 4001 ", "kill -9 PID"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("frozen: no %q in\n%s", want, out)
 		}
@@ -62,7 +76,7 @@ func TestScreenTellsWhoLeadsAndHowToKillIt(t *testing.T) {
 	v.gauge.now.trouble = errors.New("closed for lunch")
 	out.Reset()
 	v.frame()
-	for _, want := range []string{"No node leads; the last epoch was 42", "The database does not answer: closed for lunch"} {
+	for _, want := range []string{"No node leads; the last term was the 1st", "The database does not answer: closed for lunch"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -77,7 +91,7 @@ func TestScreenTellsWhoLeadsAndHowToKillIt(t *testing.T) {
 
 func TestScreenFitsTheTerminal(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {100, 40}, {40, 12}, {20, 2}, {80, 0}} {
-		v, out := scene(t, size[0], size[1])
+		v, out := screenOf(t, size[0], size[1])
 		v.frame()
 		text := strings.NewReplacer("\x1b[H", "", "\x1b[K", "", "\x1b[J", "").Replace(out.String())
 		lines := strings.Split(text, "\r\n")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,9 @@ const (
 	watchEvery = 5 * time.Millisecond
 	// eventsEvery is how often the election's history is read.
 	eventsEvery = 200 * time.Millisecond
+	// stripEvery is a column of the strip that shows who led.
+	stripEvery = 500 * time.Millisecond
+	stripKept  = 400
 )
 
 // moment is the election at one moment, by the keys that it publishes.
@@ -40,7 +44,10 @@ type watcher struct {
 	terms     int
 	outage    *outage
 	failovers []time.Duration
+	strip     []string // who led, every stripEvery, the newest last; "" for none
+	stripAt   time.Time
 	lastEvent string // id in the history
+	won       int    // terms in the history
 }
 
 // outage is a leader that has stopped working, until the next term.
@@ -129,6 +136,11 @@ func (w *watcher) saw(now moment, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = now
+	if at.Sub(w.stripAt) >= stripEvery {
+		w.stripAt = at
+		w.strip = append(w.strip, now.node)
+		w.strip = w.strip[max(0, len(w.strip)-stripKept):]
+	}
 	if now.owner == "" || now.owner == w.lastOwner {
 		return
 	}
@@ -147,6 +159,13 @@ func (w *watcher) down(id string, at time.Time) {
 	if w.outage == nil && w.now.owner != "" && w.now.node == id {
 		w.outage = &outage{w.now.owner, id, at}
 	}
+}
+
+// leads says whether that node has the lock, as far as is known.
+func (w *watcher) leads(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now.owner != "" && w.now.node == id
 }
 
 // up is called for a frozen node that goes on. If it still holds the lock, there is
@@ -173,6 +192,13 @@ func (w *watcher) state() (now moment, terms int, failovers []time.Duration, tro
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now, w.terms, append([]time.Duration(nil), w.failovers...), w.trouble
+}
+
+// led is who led at the last n moments, the newest last.
+func (w *watcher) led(n int) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.strip[max(0, len(w.strip)-max(n, 0)):])
 }
 
 // leader is the node that leads; "" when none does, or it is not known.
@@ -203,7 +229,8 @@ func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
 		w.lastEvent = id
 		text := fmt.Sprintf("%s: %s", fields["node_id"], strings.ReplaceAll(fields["event"], "_", " "))
 		if fields["event"] == "won" {
-			text += ", epoch " + fields["epoch"]
+			w.won++
+			text += fmt.Sprintf(", term %d", w.won)
 		}
 		if fields["reason"] != "" {
 			text += " (" + fields["reason"] + ")"

@@ -1,0 +1,167 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// freezeFor is longer than a lease: whoever sleeps that long wakes up deposed.
+	freezeFor = ttl + ttl/2
+	// cutFor is how long a key cuts the nodes off from Redis.
+	cutFor = ttl + ttl/2
+)
+
+// actions are what can be done to the nodes while they work.
+type actions struct {
+	program string
+	environ []string
+	server  *server
+	fleet   *fleet
+	watcher *watcher
+	diary   *diary
+	wg      sync.WaitGroup // of what takes its time, and is undone when its context ends
+}
+
+// run does what keys say until ctx ends, or calls end for q. It does not wait for the reader, which
+// may never return.
+func (a *actions) run(ctx context.Context, keys io.Reader, end func()) {
+	pressed := make(chan byte)
+	go func() {
+		defer close(pressed)
+		for buf := make([]byte, 1); ; {
+			if n, err := keys.Read(buf); err != nil {
+				return
+			} else if n == 0 {
+				continue
+			}
+			select {
+			case pressed <- buf[0]:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case key, ok := <-pressed:
+			if !ok {
+				return
+			}
+			if key == 'q' || key == 'Q' {
+				end()
+				return
+			}
+			a.press(ctx, key)
+		}
+	}
+}
+
+func (a *actions) press(ctx context.Context, key byte) {
+	switch key {
+	case 'k', 'K':
+		if n := a.leader(); n != nil {
+			a.kill(n)
+		}
+	case 'f', 'F':
+		if n := a.leader(); n != nil {
+			a.freeze(ctx, n, freezeFor)
+		}
+	case 's', 'S':
+		a.wg.Go(func() { a.stepDown(ctx) })
+	case 'r', 'R':
+		a.wg.Go(func() { a.cutRedis(ctx) })
+	}
+}
+
+// leader is the node that leads and works, or nil, which the diary says.
+func (a *actions) leader() *node {
+	if n := a.fleet.find(a.watcher.leader()); n != nil && n.working() {
+		return n
+	}
+	a.diary.note("no node leads just now: press the key again")
+	return nil
+}
+
+// kill reports whether there was a process to kill.
+func (a *actions) kill(n *node) bool {
+	at := time.Now()
+	if n.signal(syscall.SIGKILL) == 0 {
+		return false
+	}
+	a.watcher.down(n.id, at)
+	return true
+}
+
+// freeze stops a node for a time, and reports whether there was a process to stop.
+func (a *actions) freeze(ctx context.Context, n *node, d time.Duration) bool {
+	at := time.Now()
+	if n.signal(syscall.SIGSTOP) == 0 {
+		return false
+	}
+	a.watcher.down(n.id, at)
+	a.wg.Go(func() {
+		pause(ctx, d)
+		n.signal(syscall.SIGCONT)
+	})
+	return true
+}
+
+// stepDown orders the leader to hand over, as an operator does.
+func (a *actions) stepDown(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(limited, a.program, "stepdown", "--config", a.fleet.nodes[0].configFile(), "--reason", "key s of the demo")
+	cmd.Env = a.environ
+	if out, err := cmd.CombinedOutput(); err != nil && ctx.Err() == nil {
+		a.diary.note("stepdown: %v: %s", err, lastLine(string(out)))
+	}
+}
+
+// cutRedis cuts the nodes off from Redis for a while.
+func (a *actions) cutRedis(ctx context.Context) {
+	if a.server.relay == nil {
+		a.diary.note("a Redis with TLS cannot be cut from here")
+		return
+	}
+	if a.server.relay.isCut() {
+		return
+	}
+	a.server.relay.setCut(true)
+	a.diary.note("the nodes are cut off from Redis for %v; the application is not", cutFor)
+	pause(ctx, cutFor)
+	a.server.relay.setCut(false)
+	a.diary.note("the nodes reach Redis again")
+}
+
+// observer passes on what happens to nodes, and has it happen to the naive leader, too.
+type observer struct {
+	*watcher
+	naive *naiveFleet // nil: none runs beside
+}
+
+func (o observer) down(id string, at time.Time, how syscall.Signal) {
+	if o.naive != nil && how != 0 && o.leads(id) {
+		o.naive.strike(context.Background(), how)
+	}
+	o.watcher.down(id, at)
+}
+
+func (o observer) up(id string) {
+	if o.naive != nil {
+		o.naive.thaw()
+	}
+	o.watcher.up(id)
+}
+
+// keysHelp is the line that names the keys.
+func keysHelp() string {
+	return fmt.Sprintf("k kill the leader   f freeze it %v   s step down   r cut Redis %v   q end", freezeFor, cutFor)
+}

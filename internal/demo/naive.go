@@ -1,0 +1,144 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// naiveEvery is how long the naive program waits between two rounds.
+const naiveEvery = 100 * time.Millisecond
+
+// naiveTable is where it counts.
+const naiveTable = "naive_articles"
+
+// NaiveConfig is what the naive program needs. It comes in a file: an URL or a DSN may hold a password.
+type NaiveConfig struct {
+	Name, Redis, Lock string
+	Keys              []string
+	Driver, DSN       string
+}
+
+// RunNaive is the program that baton is to replace, as it is pasted into many a sync job: SET NX EX, a
+// heartbeat beside the work, read, write, delete. It is here to be compared with, under the same faults.
+func RunNaive(ctx context.Context, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var c NaiveConfig
+	if err := json.Unmarshal(text, &c); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	db, err := openNaive(c.Driver, c.DSN)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for ctx.Err() == nil {
+		if err := c.compete(ctx, db); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: trying again\n", err) // as such programs do
+		}
+		pause(ctx, naiveEvery)
+	}
+	return nil
+}
+
+func openNaive(driver, dsn string) (*sql.DB, error) {
+	switch driver {
+	case "postgres":
+		return sql.Open("pgx", dsn)
+	case "mysql":
+		return sql.Open("mysql", dsn)
+	}
+	d, err := openSQLite(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return d.DB, nil
+}
+
+// compete leads once it has the lock, until it has it no more.
+func (c NaiveConfig) compete(ctx context.Context, db *sql.DB) error {
+	conn, err := redis.DialURLContext(ctx, c.Redis, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(redisTimeout))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	token := c.Name + ":" + rand.Text()
+	seconds := int(ttl.Seconds())
+	_, err = redis.String(redis.DoContext(conn, ctx, "SET", c.Lock, token, "NX", "EX", seconds))
+	if errors.Is(err, redis.ErrNil) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	beat, stop := context.WithCancel(ctx)
+	defer stop()
+	go c.heartbeat(beat, seconds)
+	for ctx.Err() == nil {
+		if err := c.flush(ctx, conn, db); err != nil {
+			return err
+		}
+		pause(ctx, naiveEvery)
+		if held, err := redis.String(redis.DoContext(conn, ctx, "GET", c.Lock)); err != nil || held != token {
+			return err
+		}
+	}
+	_, err = redis.DoContext(conn, context.WithoutCancel(ctx), "DEL", c.Lock)
+	return err
+}
+
+// heartbeat renews the lock, whoever has it.
+func (c NaiveConfig) heartbeat(ctx context.Context, seconds int) {
+	conn, err := redis.DialURLContext(ctx, c.Redis, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(redisTimeout))
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	for err == nil && pause(ctx, ttl/3) {
+		_, err = redis.DoContext(conn, ctx, "EXPIRE", c.Lock, seconds)
+	}
+}
+
+// flush reads, writes and deletes.
+func (c NaiveConfig) flush(ctx context.Context, conn redis.Conn, db *sql.DB) error {
+	upsert := "INSERT INTO " + naiveTable + " (id, views) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET views = " +
+		naiveTable + ".views + excluded.views"
+	if c.Driver == "mysql" {
+		upsert = "INSERT INTO " + naiveTable + " (id, views) VALUES (?, ?) ON DUPLICATE KEY UPDATE views = views + VALUES(views)"
+	}
+	for _, key := range c.Keys {
+		counts, err := redis.Int64Map(redis.DoContext(conn, ctx, "HGETALL", key))
+		if err != nil {
+			return err
+		}
+		if len(counts) == 0 {
+			continue
+		}
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		for _, id := range union(counts, map[string]int64(nil)) {
+			if _, err := tx.ExecContext(ctx, upsert, id, counts[id]); err != nil {
+				return errors.Join(err, tx.Rollback())
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		if _, err := redis.DoContext(conn, ctx, "DEL", key); err != nil { // what was counted since is gone
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// relay stands between the nodes and Redis, so that the way can be cut while the application's
+// own stays.
+type relay struct {
+	listener net.Listener
+	target   string
+
+	mu   sync.Mutex
+	cut  bool
+	open map[net.Conn]struct{}
+	wg   sync.WaitGroup
+}
+
+func newRelay(target string) (*relay, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("stand between the nodes and Redis: %w", err)
+	}
+	r := &relay{listener: ln, target: target, open: map[net.Conn]struct{}{}}
+	r.wg.Go(r.accept)
+	return r, nil
+}
+
+func (r *relay) addr() string { return r.listener.Addr().String() }
+
+// close ends all connections, and waits for their end.
+func (r *relay) close() {
+	_ = r.listener.Close()
+	r.setCut(true)
+	r.wg.Wait()
+}
+
+// setCut ends all connections and refuses new ones, or lets them through again.
+func (r *relay) setCut(cut bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = cut
+	for c := range r.open {
+		if cut {
+			_ = c.Close()
+		}
+	}
+}
+
+// isCut says whether nothing passes.
+func (r *relay) isCut() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cut
+}
+
+func (r *relay) accept() {
+	for {
+		c, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.wg.Go(func() { r.pass(c) })
+	}
+}
+
+func (r *relay) pass(c net.Conn) {
+	defer c.Close()
+	if !r.add(c) {
+		return
+	}
+	defer r.remove(c)
+	up, err := net.DialTimeout("tcp", r.target, redisTimeout)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	if !r.add(up) {
+		return
+	}
+	defer r.remove(up)
+	var both sync.WaitGroup
+	one := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from) // either end may go at any time
+		_ = to.SetReadDeadline(time.Now())
+		_ = from.SetReadDeadline(time.Now())
+	}
+	both.Go(func() { one(up, c) })
+	one(c, up)
+	both.Wait()
+}
+
+// add registers a connection, unless the way is cut.
+func (r *relay) add(c net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.cut {
+		r.open[c] = struct{}{}
+	}
+	return !r.cut
+}
+
+func (r *relay) remove(c net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, c)
+}

@@ -1,0 +1,110 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"baton/internal/config"
+	"baton/internal/flush/source/spec"
+)
+
+// scene is an application, as it writes to Redis, and the jobs that take what it wrote to the tables.
+type scene struct {
+	name string
+	// labels are what the application calls its two kinds of data.
+	views, users string
+	// streams: its jobs follow the replication stream, which the embedded Redis has not.
+	streams bool
+	// marks: the application keeps an index of the users that it has changed.
+	marks bool
+	jobs  func(s *server) []config.Job
+	// view and change hand the commands of one write to send.
+	view   func(s *server, article string, send func(words ...any))
+	change func(s *server, c change, send func(words ...any))
+}
+
+// The scenes that can be asked for; the first is the default.
+const (
+	sceneSync    = "sync"
+	sceneCapture = "capture"
+)
+
+// Scenes are the names of all scenes.
+func Scenes() []string { return []string{sceneSync, sceneCapture} }
+
+func sceneOf(name string) (scene, error) {
+	switch name {
+	case "", sceneSync:
+		return syncScene(), nil
+	case sceneCapture:
+		return captureScene(), nil
+	}
+	return scene{}, fmt.Errorf("--scene %q: want one of %v", name, Scenes())
+}
+
+// syncScene is an application that helps: it counts in hashes by shard, and marks the rows that it
+// has changed.
+func syncScene() scene {
+	return scene{
+		name: sceneSync, views: "views:*", users: "user:*", marks: true,
+		jobs: func(s *server) []config.Job {
+			return []config.Job{
+				flushJob("page-views", "articles", config.From{Type: spec.Counters, Key: s.viewsKey(fmt.Sprintf("[0-%d]", shards-1))},
+					map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}}),
+				flushJob("users", "users", config.From{Type: spec.Hashes, Key: s.userKey("<id>"), Changed: s.changedKey()}, nil),
+			}
+		},
+		view: func(s *server, article string, send func(words ...any)) {
+			n, _ := strconv.Atoi(article) // made of a number
+			send("HINCRBY", s.viewsKey(strconv.Itoa(n%shards)), article, 1)
+		},
+		change: func(s *server, c change, send func(words ...any)) {
+			if key := s.userKey(strconv.FormatInt(c.id, 10)); c.deleted {
+				send("DEL", key)
+			} else {
+				send("HSET", key, "name", c.name, "note", c.note, "version", c.version)
+			}
+		},
+	}
+}
+
+// captureScene is an application that knows nothing of baton: keys with INCR, and hashes that it
+// deletes, or lets expire.
+func captureScene() scene {
+	return scene{
+		name: sceneCapture, views: "views:<id>", users: "user:<id>", streams: true,
+		jobs: func(s *server) []config.Job {
+			return []config.Job{
+				flushJob("page-views", "articles", config.From{Type: spec.Capture, Key: s.viewsKey("<id>"), Value: "string"},
+					map[string]config.Column{"id": {From: "id"}, "views": {From: "$value"}}),
+				flushJob("users", "users", config.From{Type: spec.Capture, Key: s.userKey("<id>")}, nil),
+			}
+		},
+		view: func(s *server, article string, send func(words ...any)) { send("INCR", s.viewsKey(article)) },
+		change: func(s *server, c change, send func(words ...any)) {
+			key := s.userKey(strconv.FormatInt(c.id, 10))
+			switch {
+			case c.deleted && c.version%2 == 0:
+				send("PEXPIRE", key, 50)
+			case c.deleted:
+				send("DEL", key)
+			default:
+				send("HSET", key, "name", c.name, "note", c.note, "version", c.version)
+				send("PERSIST", key) // it may have been about to expire
+			}
+		},
+	}
+}
+
+// flushJob flushes into a table by its key id.
+func flushJob(name, table string, from config.From, columns map[string]config.Column) config.Job {
+	return config.Job{
+		Name: name, Schedule: "@every " + flushEvery.String(),
+		Flush: config.Flush{From: from, To: config.To{Database: "main", Table: table, Key: []string{"id"}}, Columns: columns},
+	}
+}
+
+// errNoServer: the capture scene needs a real Redis, and none is installed.
+var errNoServer = errors.New("the scene capture follows Redis' replication stream, which the embedded Redis has not, and no redis-server " +
+	"or valkey-server is installed: install one, or name a running one with --redis")
