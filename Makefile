@@ -23,7 +23,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build the static binary bin/baton
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/baton ./cmd/baton
+	@scripts/build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
 .PHONY: packages
 packages: ## build deb and rpm for amd64 and arm64 in dist/; the same commit gives the same bytes
