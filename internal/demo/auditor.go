@@ -23,7 +23,7 @@ const maxExamples = 10
 // queries and compares every value.
 func audit(ctx context.Context, db *sql.DB, want *expected) (findings, error) {
 	var f findings
-	counts, err := readCounts(ctx, db, "articles")
+	counts, err := readCounts(ctx, db, articlesQuery)
 	if err != nil {
 		return f, fmt.Errorf("audit the table articles: %w", err)
 	}
@@ -84,8 +84,14 @@ func (f *findings) example(format string, args ...any) {
 	}
 }
 
-func readCounts(ctx context.Context, db *sql.DB, table string) (map[string]int64, error) {
-	rows, err := db.QueryContext(ctx, "SELECT id, views FROM "+table)
+// The counts of the nodes, and those of the naive program.
+const (
+	articlesQuery = "SELECT id, views FROM articles"
+	naiveQuery    = "SELECT id, views FROM " + naiveTable
+)
+
+func readCounts(ctx context.Context, db *sql.DB, query string) (map[string]int64, error) {
+	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}

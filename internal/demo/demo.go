@@ -273,7 +273,7 @@ func (r *run) drain(ctx context.Context) error {
 
 // auditNaive compares what the naive program has written, increment by increment.
 func (r *run) auditNaive(ctx context.Context) (*NaiveReport, error) {
-	counts, err := readCounts(ctx, r.naive.database.DB, naiveTable)
+	counts, err := readCounts(ctx, r.naive.database.DB, naiveQuery)
 	if err != nil {
 		return nil, fmt.Errorf("audit the naive program's table: %w", err)
 	}

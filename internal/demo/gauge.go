@@ -66,7 +66,7 @@ func (g *gauge) run(ctx context.Context) {
 func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	r.at = time.Now()
 	// The tables first: what is written meanwhile counts as waiting.
-	counts, err := readCounts(ctx, g.database.DB, "articles")
+	counts, err := readCounts(ctx, g.database.DB, articlesQuery)
 	if err != nil {
 		return r, err
 	}
@@ -91,7 +91,7 @@ func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	written := g.expected.counted()
 	waiting, err := g.naive.waiting(ctx)
 	if err == nil { // a Redis that does not answer hides the naive program alone
-		if counts, err = readCounts(ctx, g.naive.database.DB, naiveTable); err != nil {
+		if counts, err = readCounts(ctx, g.naive.database.DB, naiveQuery); err != nil {
 			return r, err
 		}
 		g.expected.damagedNaive(written, waiting, counts, g.beside)

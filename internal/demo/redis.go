@@ -74,8 +74,11 @@ func openServer(ctx context.Context, o Options, sc scene, dir, prefix string) (*
 func (s *server) relayNodes() error {
 	s.nodes = s.config
 	u, err := url.Parse(s.config.URL)
-	if err != nil || u.Scheme != "redis" {
-		return nil // checked before: then it is rediss
+	if err != nil {
+		return errors.New("the URL of Redis cannot be read") // which may hold a password
+	}
+	if u.Scheme != "redis" {
+		return nil
 	}
 	target := u.Host
 	if u.Port() == "" {

@@ -182,7 +182,8 @@ func (s *sheet) leader(now moment, terms int, n *node) {
 			style, verb = red, "is "+string(state)
 		}
 	}
-	s.put(style, "  %s (%s start) %s   term %d   lease left %s %s", now.node, ordinal(start), verb, terms, bar(now.left, ttl), seconds(now.left))
+	s.put(style, "  %s (%s start) %s   term %d   lease left %s %s",
+		now.node, ordinal(start), verb, terms, bar(now.left, ttl), seconds(now.left))
 }
 
 // data shows what was written and what became of it; beside it the naive program.
