@@ -29,6 +29,9 @@ type Dialect struct {
 	// column's name; MaxList bounds its length, 0: any.
 	List    func(values []string) (condition string, args []any)
 	MaxList int
+	// Same, if set, is the condition that a column, %s, has the value ?, where a plain comparison does
+	// not do for all types.
+	Same func(c row.Column) string
 	// ComparesRows: a comparison of rows, (a, b) > (1, 2), uses an index.
 	ComparesRows bool
 	// OneWriter: a transaction that has written keeps all others from writing.

@@ -101,5 +101,8 @@ SELECT count(CASE WHEN %[1]s > 0 AND %[1]s <> ? THEN 1 END), count(CASE WHEN %[1
 -- name: key_rows
 SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT %[4]d
 
+-- name: rows
+SELECT %[1]s FROM %[2]s WHERE %[3]s
+
 -- name: stale_rows
 SELECT %[1]s, %[5]s FROM %[2]s WHERE %[3]s AND %[5]s > 0 AND %[5]s <> ? ORDER BY %[1]s LIMIT %[4]d

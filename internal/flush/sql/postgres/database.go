@@ -64,6 +64,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	params["default_transaction_read_only"] = "off"
 	params["TimeZone"] = "UTC"
 	params["bytea_output"] = "hex"     // as read.go takes it
+	params["DateStyle"] = "ISO"        // the same
 	params["client_encoding"] = "UTF8" // without it the server expects its own encoding
 	if params["application_name"] == "" {
 		params["application_name"] = "baton"

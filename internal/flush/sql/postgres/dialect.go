@@ -29,12 +29,21 @@ func Dialect() *sql.Dialect {
 		Column:       style,
 		OwnText:      "text",
 		List:         func(values []string) (string, []any) { return "= ANY (?)", []any{textArray(values)} },
+		Same:         same,
 		ComparesRows: true,
 		UpdatesFirst: merges,
 		Judge:        judge,
 		Explain:      explainPostgres,
 		LacksTable:   func(err error) bool { return sqlState(err) == "42P01" },
 	}
+}
+
+// same compares texts where a type may have no comparison of its own.
+func same(c row.Column) string {
+	if c.Kind == row.KindOther {
+		return "CAST(%s AS text) = CAST(CAST(CAST(? AS text) AS " + c.DBType + ") AS text)"
+	}
+	return "%s = ?"
 }
 
 func style(c row.Column, _ bool) (row.Column, bool) {

@@ -1,0 +1,262 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+)
+
+// ErrNoMarks says that a source has no marks: each run of its job reads everything.
+var ErrNoMarks = errors.New("every run of the job reads everything, so nothing has to be marked")
+
+const (
+	// tableRows is how many rows are searched for in the source at a time.
+	tableRows = 1000
+	// mostSuspects is how many differences wait at most to be looked at again.
+	mostSuspects = 20_000
+	// systematic is how many differences of that many that were looked at again must all have lasted, so
+	// that the next ones are counted without another wait: a table that is empty is no race.
+	systematic = 5000
+	// chunk is how many suspects are read at a time.
+	chunk = 1000
+	// tries is how often a difference is looked at again before its record counts as moving.
+	tries = 4
+	// examplesOf is how many examples of each kind there are, unless the options say otherwise.
+	examplesOf = 5
+)
+
+// Options describe a comparison.
+type Options struct {
+	// Sample is the part of all keys that is compared, chosen by their hash; 0 or 1: all of them.
+	Sample float64
+	// Rate is how many keys and rows are read a second at most; 0: as fast as it goes.
+	Rate int
+	// Repair: what differs is marked, so that the flush writes it again.
+	Repair bool
+	// Examples is how many of each kind are kept. Default 5.
+	Examples int
+	// Flushed waits until a run of the flush has written everything that was in the source at a time;
+	// false: none will in a reasonable time.
+	Flushed func(ctx context.Context, since time.Time) (bool, error)
+	// Progress, if set, is called after every few keys: a comparison that goes on from there repeats what
+	// was not settled. Its error ends the comparison.
+	Progress func(State) error
+}
+
+// Checker compares the records of a job with its table.
+type Checker struct {
+	options Options
+	source  Source
+	table   Table
+	name    string // of the table
+	m       *mapping.Mapping
+	skipped []bool // columns of the plan that are not compared
+	// vanished finds rows without a record; nil: such rows are not searched for.
+	vanished *mapping.Vanished
+	notes    []string
+	pace     pace
+}
+
+// New matches a job with its table. The source is opened with the inputs that the mapping needs.
+func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source, error), o Options) (*Checker, error) {
+	if o.Examples <= 0 {
+		o.Examples = examplesOf
+	}
+	table, ok := c.Sink.(Table)
+	if !ok {
+		return nil, errors.New("this database cannot be asked for rows by their keys")
+	}
+	described, err := table.Table(ctx, c.Mapping.Table)
+	if err != nil {
+		return nil, fmt.Errorf("read the columns of table %q: %w", c.Mapping.Table, err)
+	}
+	m, err := mapping.Compile(c.Mapping, described, c.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	plan := m.Plan()
+	switch {
+	case len(plan.Key) == 0:
+		return nil, fmt.Errorf("table %q: without a `key` no row can be found", c.Mapping.Table)
+	case m.Adds():
+		return nil, fmt.Errorf("table %q: a column with `op: add` has a sum of the past, which cannot be compared with what is in Redis now",
+			c.Mapping.Table)
+	}
+	k := &Checker{options: o, table: table, name: c.Mapping.Table, m: m, skipped: make([]bool, len(plan.Columns)), pace: pace{rate: o.Rate}}
+	if k.source, err = open(m.Inputs()); err != nil {
+		return nil, err
+	}
+	for i, column := range plan.Columns {
+		k.skipped[i] = column.Name == c.Mapping.Generation
+	}
+	k.prepareExtra(c.Policy)
+	return k, nil
+}
+
+// prepareExtra finds out whether rows without a record can be searched for, and should be.
+func (k *Checker) prepareExtra(p flush.Policy) {
+	if p.VanishedPct == 0 && p.OnMissing != mapping.MissingDelete {
+		k.notes = append(k.notes, "rows without a record were not searched for: the job keeps them")
+		return
+	}
+	v, inputs, err := k.m.Vanished("")
+	if err == nil {
+		err = k.source.Finds(inputs)
+	}
+	if err != nil {
+		k.notes = append(k.notes, fmt.Sprintf("rows without a record were not searched for: %v", err))
+		return
+	}
+	k.vanished = v
+}
+
+// Run compares, from where an earlier comparison was, until everything is compared. Beside an error it
+// returns how far it came.
+func (k *Checker) Run(ctx context.Context, from State) (State, error) {
+	r := &comparison{Checker: k, State: from, suspects: map[string]suspect{}}
+	for _, note := range k.notes {
+		r.Result.note(note)
+	}
+	if !r.Table {
+		if err := r.records(ctx); err != nil {
+			return r.State, err
+		}
+	}
+	if k.vanished != nil {
+		if err := r.rows(ctx); err != nil {
+			return r.State, err
+		}
+	}
+	r.Part = 1
+	return r.State, nil
+}
+
+// comparison is one run of a checker.
+type comparison struct {
+	*Checker
+	State
+	suspects map[string]suspect // by the text of the row's key
+	unmoved  bool               // no run of the flush has ended while one was waited for
+	surely   bool               // many differences were looked at again, and all have lasted
+}
+
+// suspect is a row that differed when it was compared.
+type suspect struct {
+	key  string // in Redis
+	kind Kind
+	sum  uint64 // of the record that it was compared with
+}
+
+// records compares all records with their rows.
+func (r *comparison) records(ctx context.Context) error {
+	share := 1.0
+	if r.vanished != nil {
+		share = 0.5
+	}
+	for place := r.Place; ; {
+		keys, next, part, err := r.source.Keys(ctx, place)
+		if err != nil {
+			return err
+		}
+		keys = r.sampled(keys)
+		err = r.source.Read(ctx, keys, func(records []row.Record) error { return r.first(ctx, records) })
+		if err != nil {
+			return err
+		}
+		if place = next; place == "" || len(r.suspects) >= mostSuspects/2 {
+			if err := r.settle(ctx); err != nil {
+				return err
+			}
+		}
+		if len(r.suspects) == 0 {
+			r.Place, r.Part, r.Table = place, part*share, place == ""
+		}
+		if err := r.progress(part * share); err != nil {
+			return err
+		}
+		if place == "" {
+			return nil
+		}
+		if err := r.pace.rest(ctx, len(keys)); err != nil {
+			return err
+		}
+	}
+}
+
+// first compares records for the first time.
+func (r *comparison) first(ctx context.Context, records []row.Record) error {
+	for i := range records {
+		if !records[i].Gone {
+			r.Result.Records++
+		}
+	}
+	err := r.compare(ctx, records, func(f finding) { r.suspects[f.text] = f.suspect })
+	if err == nil && len(r.suspects) >= mostSuspects { // those of one large set alone
+		err = r.settle(ctx)
+	}
+	return err
+}
+
+// progress reports how far the comparison is; part is that of the work, also what is not settled.
+func (r *comparison) progress(part float64) error {
+	if r.options.Progress == nil {
+		return nil
+	}
+	r.Part = max(r.Part, min(part, 1))
+	return r.options.Progress(r.State)
+}
+
+// sampled are the keys that are part of the sample.
+func (k *Checker) sampled(keys []string) []string {
+	kept := keys[:0]
+	for _, key := range keys {
+		if k.chosen(key) {
+			kept = append(kept, key)
+		}
+	}
+	return kept
+}
+
+// chosen reports whether a key is part of the sample.
+func (k *Checker) chosen(key string) bool {
+	if k.options.Sample <= 0 || k.options.Sample >= 1 {
+		return true
+	}
+	h := uint64(14695981039346656037) // FNV-1a, and its bits mixed
+	for i := range len(key) {
+		h = (h ^ uint64(key[i])) * 1099511628211
+	}
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	return float64(h>>11)/(1<<53) < k.options.Sample
+}
+
+// keyOf is the key of a row.
+func (k *Checker) keyOf(made *row.Row) []row.Value {
+	plan := k.m.Plan()
+	key := make([]row.Value, len(plan.Key))
+	for i, column := range plan.Key {
+		key[i] = made.Values[column]
+	}
+	return key
+}
+
+// keyText is a row's key as a text that no other key has.
+func keyText(p *row.Plan, values []row.Value) string {
+	var b strings.Builder
+	for i, v := range values {
+		text, _ := v.Show()
+		if c := p.Columns[p.Key[i]]; c.Kind == row.KindText && c.Padded {
+			text = strings.TrimRight(text, " ")
+		}
+		fmt.Fprintf(&b, "%d:%s,", len(text), text)
+	}
+	return b.String()
+}

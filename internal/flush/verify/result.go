@@ -1,0 +1,87 @@
+package verify
+
+// Kind is in what way a row differs from the source.
+type Kind string
+
+// The kinds of differences.
+const (
+	Missing   Kind = "missing"   // the record has no row
+	Different Kind = "different" // the row has other values
+	Extra     Kind = "extra"     // the row has no record
+	Unfit     Kind = "unfit"     // the record does not fit the table, and is a dead letter
+)
+
+// Kinds lists them.
+func Kinds() []Kind { return []Kind{Missing, Different, Extra, Unfit} }
+
+// Result is what a comparison has found so far.
+type Result struct {
+	Records int64 `json:"records"` // that were compared
+	Rows    int64 `json:"rows"`    // that were searched for in the source
+	// Missing, Different, Extra and Unfit count the differences of each kind.
+	Missing   int64 `json:"missing"`
+	Different int64 `json:"different"`
+	Extra     int64 `json:"extra"`
+	Unfit     int64 `json:"unfit"`
+	// Moving are records that changed each time they were read: whether their rows follow is not known.
+	Moving   int64     `json:"moving,omitzero"`
+	Marked   int64     `json:"marked,omitzero"` // differences that will be flushed again
+	Examples []Example `json:"examples,omitempty"`
+	Notes    []string  `json:"notes,omitempty"` // what was not compared, and why
+}
+
+// Differences is the number of all differences.
+func (r *Result) Differences() int64 { return r.Missing + r.Different + r.Extra + r.Unfit }
+
+// Count is the number of differences of a kind.
+func (r *Result) Count(k Kind) int64 { return *r.counter(k) }
+
+func (r *Result) counter(k Kind) *int64 {
+	switch k {
+	case Missing:
+		return &r.Missing
+	case Different:
+		return &r.Different
+	case Extra:
+		return &r.Extra
+	default:
+		return &r.Unfit
+	}
+}
+
+// Example is one difference.
+type Example struct {
+	Kind    Kind     `json:"kind"`
+	Key     string   `json:"key"` // in Redis
+	Columns []Column `json:"columns,omitempty"`
+	Why     string   `json:"why,omitzero"` // a record is unfit
+}
+
+// Column is a column that differs. Values are cut; "NULL" is NULL.
+type Column struct {
+	Name  string `json:"name"`
+	Redis string `json:"redis"`
+	Table string `json:"table"`
+}
+
+// note adds a note, once.
+func (r *Result) note(text string) {
+	for _, have := range r.Notes {
+		if have == text {
+			return
+		}
+	}
+	r.Notes = append(r.Notes, text)
+}
+
+// State is how far a comparison is. It can go on from there in another process.
+type State struct {
+	// Place is up to where the source was read; see Source.Keys.
+	Place string `json:"place,omitzero"`
+	// Table: all of the source was read, and rows are searched for in it, behind Behind.
+	Table  bool     `json:"table,omitzero"`
+	Behind []string `json:"behind,omitempty"`
+	// Part is how much of the work is done, from 0 to 1.
+	Part   float64 `json:"part"`
+	Result Result  `json:"result"`
+}

@@ -1,0 +1,268 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"baton/internal/flush/row"
+)
+
+// settle looks at the suspects again until each is no difference, one that lasts, or moving.
+func (r *comparison) settle(ctx context.Context) error {
+	all, before := len(r.suspects), r.Result.Differences()
+	for range tries {
+		if len(r.suspects) == 0 {
+			break
+		}
+		if err := r.flushed(ctx, time.Now()); err != nil {
+			return err
+		}
+		texts := slices.Collect(maps.Keys(r.suspects))
+		slices.Sort(texts)
+		for some := range slices.Chunk(texts, chunk) {
+			if err := r.again(ctx, some); err != nil {
+				return err
+			}
+		}
+	}
+	r.judge(all, r.Result.Differences()-before)
+	r.Result.Moving += int64(len(r.suspects))
+	clear(r.suspects)
+	return nil
+}
+
+// judge finds out whether what differs is no race.
+func (r *comparison) judge(suspects int, lasted int64) {
+	if lasted < int64(suspects) {
+		r.surely = false
+	} else if suspects >= systematic && !r.unmoved {
+		r.surely = true
+		r.Result.note("so many rows differ that not all were looked at again after a run of the job")
+	}
+}
+
+// again compares some suspects again. Those whose record is the same as before, and again after the row was
+// read, are decided.
+func (r *comparison) again(ctx context.Context, texts []string) error {
+	records, err := r.reread(ctx, texts)
+	if err != nil {
+		return err
+	}
+	differs := map[string]finding{}
+	if err := r.compare(ctx, slices.Collect(maps.Values(records)), func(f finding) { differs[f.text] = f }); err != nil {
+		return err
+	}
+	var still []string
+	for _, text := range texts {
+		if _, differ := differs[text]; differ {
+			still = append(still, text)
+		} else { // also where the record is gone, or has another key now: then its row is another one
+			delete(r.suspects, text)
+		}
+	}
+	after, err := r.reread(ctx, still)
+	if err != nil {
+		return err
+	}
+	var lasting []finding
+	for _, text := range still {
+		f, last := differs[text], after[text]
+		if r.suspects[text].sum == f.sum && sumOf(&last) == f.sum {
+			lasting = append(lasting, f)
+		}
+		r.suspects[text] = f.suspect
+	}
+	return r.decide(ctx, lasting)
+}
+
+// decide counts suspects as differences.
+func (r *comparison) decide(ctx context.Context, lasting []finding) error {
+	var keys []string
+	for _, f := range lasting {
+		e := Example{Kind: f.kind, Key: shown(f.key, true), Columns: f.columns}
+		if f.why != nil {
+			e.Why = f.why.Error()
+		} else {
+			keys = append(keys, f.key)
+		}
+		r.count(e)
+		delete(r.suspects, f.text)
+	}
+	return r.repair(ctx, keys)
+}
+
+// count counts a difference, and keeps it as an example if there are few.
+func (r *comparison) count(e Example) {
+	n := r.Result.counter(e.Kind)
+	if *n++; *n <= int64(r.options.Examples) {
+		r.Result.Examples = append(r.Result.Examples, e)
+	}
+}
+
+// repair marks keys, if that is wanted.
+func (r *comparison) repair(ctx context.Context, keys []string) error {
+	if !r.options.Repair || len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	err := r.source.Mark(ctx, slices.Compact(keys))
+	if errors.Is(err, ErrNoMarks) {
+		r.Result.note("nothing was marked: the next run of the job reads everything")
+		return nil
+	}
+	if err == nil {
+		r.Result.Marked += int64(len(keys))
+	}
+	return err
+}
+
+// reread reads the records of suspects, by the texts of their rows' keys.
+func (r *comparison) reread(ctx context.Context, texts []string) (map[string]row.Record, error) {
+	wanted := make(map[string]bool, len(texts))
+	var keys []string
+	for _, text := range texts {
+		wanted[text] = true
+		keys = append(keys, r.suspects[text].key)
+	}
+	slices.Sort(keys)
+	records := make(map[string]row.Record, len(texts))
+	err := r.source.Read(ctx, slices.Compact(keys), func(page []row.Record) error {
+		for _, record := range page {
+			if record.Gone {
+				continue
+			}
+			if _, text, _ := r.convert(&record); wanted[text] {
+				record.Inputs = slices.Clone(record.Inputs) // the page's are used again
+				records[text] = record
+			}
+		}
+		return nil
+	})
+	return records, err
+}
+
+// rows searches for the rows of the table in the source.
+func (r *comparison) rows(ctx context.Context) error {
+	var missing []row.Record // that were not found when they were searched for
+	for behind := r.Behind; ; {
+		texts, err := r.keyRows(ctx, behind)
+		if err != nil {
+			return err
+		}
+		records := r.chosenRows(texts)
+		r.Result.Rows += int64(len(records))
+		some, err := r.source.StillMissing(ctx, records)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, some...)
+		if len(texts) > 0 {
+			behind = texts[len(texts)-1]
+		}
+		if len(texts) == 0 || len(missing) >= mostSuspects/2 {
+			if err := r.searchAgain(ctx, missing); err != nil {
+				return err
+			}
+			missing = nil
+		}
+		if len(missing) == 0 {
+			r.Behind = behind
+		}
+		if len(texts) == 0 {
+			return nil
+		}
+		if err := r.progress(0.5 + 0.5*float64(r.Result.Rows)/float64(max(1, r.Result.Records))); err != nil {
+			return err
+		}
+		if err := r.pace.rest(ctx, len(records)); err != nil {
+			return err
+		}
+	}
+}
+
+// keyRows are the keys of the next rows of the table.
+func (r *comparison) keyRows(ctx context.Context, texts []string) ([][]string, error) {
+	var behind []row.Value
+	if texts != nil {
+		var err error
+		if behind, err = r.vanished.Key(texts); err != nil {
+			return nil, fmt.Errorf("table %q: %w", r.name, err)
+		}
+	}
+	found, err := r.table.KeyRows(ctx, r.vanished.Plan(), behind, tableRows)
+	if err != nil {
+		return nil, fmt.Errorf("list the keys of table %q: %w", r.name, err)
+	}
+	return found, nil
+}
+
+// chosenRows are the records that rows of the sample are made of, as far as the keys tell.
+func (r *comparison) chosenRows(texts [][]string) []row.Record {
+	var records []row.Record
+	for i := range texts {
+		record := r.vanished.Record(texts[i])
+		record.Key = r.source.KeyOf(&record)
+		if r.chosen(record.Key) {
+			records = append(records, record)
+		}
+	}
+	return records
+}
+
+// searchAgain searches again for records that were missing, after a run of the flush.
+func (r *comparison) searchAgain(ctx context.Context, missing []row.Record) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := r.flushed(ctx, time.Now()); err != nil {
+		return err
+	}
+	all, before := len(missing), r.Result.Extra
+	for some := range slices.Chunk(missing, chunk) {
+		still, err := r.source.StillMissing(ctx, some)
+		if err == nil {
+			err = r.extra(ctx, still)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.judge(all, r.Result.Extra-before)
+	return nil
+}
+
+// extra counts those of some rows without a record that are still there.
+func (r *comparison) extra(ctx context.Context, missing []row.Record) error {
+	var keys [][]row.Value
+	redis := map[string]string{} // the keys in Redis by the texts of the rows' keys
+	for i := range missing {
+		made, text, err := r.convert(&missing[i]) // of a record that is gone the key alone
+		if err != nil {
+			return fmt.Errorf("table %q: %w", r.name, err)
+		}
+		keys = append(keys, r.keyOf(&made))
+		redis[text] = missing[i].Key
+	}
+	have, err := r.read(ctx, keys, func(text string) bool { _, wanted := redis[text]; return wanted })
+	if err != nil {
+		return err
+	}
+	// A record that came back meanwhile, and was flushed at once, explains its row.
+	missing, err = r.source.StillMissing(ctx, slices.DeleteFunc(missing, func(record row.Record) bool {
+		_, text, _ := r.convert(&record)
+		return have[text] == nil
+	}))
+	var marks []string
+	for _, record := range missing {
+		r.count(Example{Kind: Extra, Key: shown(record.Key, true)})
+		marks = append(marks, record.Key)
+	}
+	if err != nil {
+		return err
+	}
+	return r.repair(ctx, marks)
+}
