@@ -34,11 +34,11 @@ type exitMeaning struct {
 // exitCodes is the one place that says what the codes mean: the help topic, the manual
 // and docs/reference/exit-codes.md are made of it, and a test has each come about.
 func exitCodes() []exitMeaning {
-	leads := []string{"leader", "stepdown", "drill", "resume", "job run", "job cancel"}
+	leads := []string{"leader", "stepdown", "drill", "resume", "job run", "job cancel", "job verify", "job backfill"}
 	lock := []string{"lock"}
 	return []exitMeaning{
 		{code: cmdline.ExitOK, means: "done"},
-		{code: cmdline.ExitFailure, means: "it failed; standard error (doctor, job preview: the table) says why"},
+		{code: cmdline.ExitFailure, means: "it failed, or job verify found a difference; standard error (doctor, job preview: the table) says why"},
 		{code: cmdline.ExitUsage, means: "wrong arguments, or a configuration that cannot be used"},
 		{code: cmdline.ExitNoLeader, means: "no node leads, or the lock is free (lock --break)", of: append(leads, "lock")},
 		{code: exitOverrun, means: "the leader's work did not end before its lease, so the process did", of: []string{"run"}},

@@ -184,6 +184,10 @@ type Job struct {
 	// DeadLetters are those that wait in the database, as the leader last counted them, or
 	// baton status now; absent: it has not been counted.
 	DeadLetters *int64 `json:"dead_letters,omitempty"`
+	// Operation is the last verification or backfill that has begun, Verified the last verification that
+	// came to its end.
+	Operation *Operation `json:"operation,omitempty"`
+	Verified  *Operation `json:"verified,omitempty"`
 	// LateAfterSeconds is how overdue the job is late, as configured; 0: see [Job.LateAfter].
 	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
 }

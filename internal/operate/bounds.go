@@ -25,7 +25,7 @@ const (
 
 // prose are the fields that hold a text for people.
 var prose = [...]string{
-	"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What",
+	"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What", "Why", "Notes",
 }
 
 // Bounded returns v with all that it holds bounded. What is right stays untouched, and is

@@ -21,6 +21,10 @@ type wireOrder struct {
 	Letters   []LetterKey        `json:"letters,omitempty"`
 	Overwrite bool               `json:"overwrite,omitzero"`
 	Set       map[string]*string `json:"set,omitempty"`
+	Sample    float64            `json:"sample,omitzero"`
+	Rate      int                `json:"rate,omitzero"`
+	Repair    bool               `json:"repair,omitzero"`
+	Examples  int                `json:"examples,omitzero"`
 }
 
 // path is where the API takes an order.
@@ -32,7 +36,7 @@ func (o Order) path() []string {
 		return []string{"jobs", o.Job, what}
 	}
 	switch o.Kind {
-	case KindRun, KindCancel:
+	case KindRun, KindCancel, KindVerify, KindBackfill:
 		return ofJob(string(o.Kind))
 	case KindPauseJob:
 		return ofJob("pause")
@@ -57,7 +61,7 @@ func (o Order) atOnce() int {
 func (c *Client) Do(ctx context.Context, o Order) (out Outcome, err error) {
 	switch o.Kind {
 	case KindReplay, KindDrop:
-	case KindRun:
+	case KindRun, KindVerify, KindBackfill:
 		return c.run(ctx, o)
 	default:
 		return c.doOnce(ctx, o)
@@ -99,7 +103,7 @@ func (c *Client) run(ctx context.Context, o Order) (out Outcome, err error) {
 			return out, err
 		}
 		if time.Now().After(end) {
-			return out, fmt.Errorf("whether run %s of job %q began is not known; baton job show %[2]s tells: %w", o.RunID, o.Job, err)
+			return out, fmt.Errorf("whether %s %s of job %q began is not known; baton job show %[3]s tells: %w", o.Kind, o.RunID, o.Job, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -120,7 +124,8 @@ func newRunID() string {
 func (c *Client) doOnce(ctx context.Context, o Order) (Outcome, error) {
 	body := wireOrder{
 		By: o.By, Reason: o.Reason, Lock: o.Lock, To: o.To, Force: o.Force, RunID: o.RunID, Until: o.Until,
-		Letters: o.Letters, Overwrite: o.Overwrite, Set: o.Set,
+		Letters: o.Letters, Target: o.Target, Overwrite: o.Overwrite, Set: o.Set,
+		Sample: o.Sample, Rate: o.Rate, Repair: o.Repair, Examples: o.Examples,
 	}
 	const most = 90 * time.Second // that the API waits
 	if o.Wait != 0 {

@@ -5,6 +5,7 @@
 //
 //	run                    Order.RunID names the run: it is begun once, and the second order gets its outcome.
 //	                       [Client] makes one, and gives the order again by itself.
+//	verify, backfill       Order.RunID names them likewise.
 //	pause, resume,         What they want is a state, which there is already: the outcome says so. A pause
 //	pause_job, resume_job  that ends by itself has a time, and no duration.
 //	replay, drop           Each letter is removed in the transaction that writes it, and an ID is never used again.

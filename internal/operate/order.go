@@ -19,6 +19,8 @@ const (
 	KindCancel    Kind = "cancel"     // RunID: that run alone
 	KindPauseJob  Kind = "pause_job"  // Until: when it ends by itself; Job "": all jobs
 	KindResumeJob Kind = "resume_job" // Job "": all jobs
+	KindVerify    Kind = "verify"     // Sample, Rate, Repair, Examples; RunID: see Order
+	KindBackfill  Kind = "backfill"   // Rate; RunID: see Order
 	KindReplay    Kind = "replay"
 	KindDrop      Kind = "drop"
 	KindReload    Kind = "reload" // of the configuration of the node that is asked
@@ -45,6 +47,13 @@ type Order struct {
 	// newer; inputs of the record are given anew, where nil stands for NULL.
 	Overwrite bool
 	Set       map[string]*string
+	// Sample is the part of all keys to verify, above 0 and up to 1; 0: all. Rate is how many keys a second
+	// are read at most; 0: any number. Repair has what differs flushed again. Examples is how many
+	// differences of each kind are kept; 0: a few.
+	Sample   float64
+	Rate     int
+	Repair   bool
+	Examples int
 	// Progress, if set, is called with a part of the outcome while an order takes long.
 	Progress func(Outcome)
 }

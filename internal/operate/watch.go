@@ -147,3 +147,27 @@ func Vacant(ctx context.Context, o Operator, job string) (lockKey, why string) {
 }
 
 func lostRun(name, id string) error { return fmt.Errorf("run %s of job %q: %w", id, name, ErrRunLost) }
+
+// WatchOperation calls show with a verification or backfill as it stands, again and again until it is over, and
+// returns it as it ended. While no node leads, or what it asks is away, it goes on trying.
+func WatchOperation(ctx context.Context, o Operator, name, id string, show func(diagnose.Operation)) (diagnose.Operation, error) {
+	for {
+		j, err := JobOf(ctx, o, name)
+		now := j.Operation
+		switch {
+		case ctx.Err() != nil:
+			return diagnose.Operation{}, ctx.Err()
+		case final(err):
+			return diagnose.Operation{}, err
+		case err != nil || now == nil || now.ID != id: // it has not begun yet, or what is asked will be back
+		case now.State != stateRunning:
+			return *now, nil
+		default:
+			show(*now)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchEvery):
+		}
+	}
+}

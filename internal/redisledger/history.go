@@ -37,6 +37,8 @@ type JobState struct {
 	Pauses              []Stretch    // the last pauses that have ended, of the job and of all
 	Refused             Refusal      // of the last manual run that was refused
 	Cancelled           Cancelled    // of the last order to cancel runs
+	// Operation is the last operation that has begun, Verified the last verification that came to its end.
+	Operation, Verified *OperationState
 }
 
 // RunsUnder reports whether a run goes on under the leader that there is: one of a leader
@@ -110,6 +112,8 @@ func stateOfJob(name string, fields map[string]string) JobState {
 		DeadLetters:         countField(fields, "dead_letters"),
 		Refused:             Refusal{ID: fields["refused_id"], Reason: fields["refused_reason"]},
 		Cancelled:           cancelledOf(fields),
+		Operation:           operationOf(name, fields["operation"]),
+		Verified:            operationOf(name, fields["verified"]),
 	}
 }
 

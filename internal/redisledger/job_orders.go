@@ -109,6 +109,8 @@ func (l *Ledger) end(ctx context.Context, k orderKind, job, id, answer string) (
 type Orders struct {
 	Requests []Request // in no order
 	Cancels  []Cancel
+	// Operations are those that are not over, in no order.
+	Operations []Operation
 	// Paused has, for each job that was asked for, the reason of its pause or of the pause of
 	// all jobs; "" if it is not paused.
 	Paused map[string]string
@@ -155,6 +157,13 @@ func (l *Ledger) Orders(ctx context.Context, jobs []string) (o Orders, err error
 		return o, fmt.Errorf("read the orders for jobs in %q: %w", l.keys.Control(), redisconn.Explain(err))
 	}
 	o.Requests, o.Cancels = ordersIn(l.keys, fields, now)
+	for field, value := range fields {
+		if name, ok := strings.CutPrefix(field, l.keys.Operation("")); ok {
+			if op, ok := operationIn(name, value); ok {
+				o.Operations = append(o.Operations, op)
+			}
+		}
+	}
 	o.Paused = make(map[string]string, len(jobs))
 	for i, name := range jobs {
 		p, err := decodePause(replies[i+3], "", now)

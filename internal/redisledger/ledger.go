@@ -74,13 +74,15 @@ const defaultKeep = 200
 //   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
 //     pause_began and pause_ended (ms), of the last pause that has ended;
 //   - refused_id and refused_reason, of the last manual run that was refused, and
-//     cancelled_id and cancelled, of the last order to cancel runs.
+//     cancelled_id and cancelled, of the last order to cancel runs;
+//   - operation, how the last verification or backfill stands, operation_id and operation_epoch, and
+//     verified, how the last verification ended.
 //
 // The stream {K}:job:NAME:runs is its history: an entry of FIELDs for each finished run,
 // and one for missed slots that follow one another.
 //
 // The hash {K}:control has run:NAME, an order to run a job, cancel:NAME, one to cancel
-// its runs, and the pause of all jobs as jobs_paused_reason and so on.
+// its runs, operation:NAME, a verification or backfill that is not over, and the pause of all jobs as jobs_paused_reason and so on.
 type Ledger struct {
 	store   *redisconn.Store
 	keys    script.Keys

@@ -40,6 +40,11 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 
 // Source describes the source of a flush job.
 func Source(j config.Job) (source.Source, error) {
+	return source.Describe(options(j))
+}
+
+// options are what a job says of its source.
+func options(j config.Job) source.Options {
 	from := j.Flush.From
 	o := source.Options{
 		Job: j.Name, Type: from.Type, Key: from.Key, Changed: from.Changed, Watermark: from.Mode == config.ModeWatermark,
@@ -50,5 +55,5 @@ func Source(j config.Job) (source.Source, error) {
 	if from.Retain > 0 {
 		o.Retain = &from.Retain
 	}
-	return source.Describe(o)
+	return o
 }

@@ -26,6 +26,8 @@ type orders struct {
 	runner *job.Runner
 	always []string // jobs whose runs only a pause ends
 	taken  *takenRequests
+	// operations are those of the term.
+	operations *operations
 }
 
 // takenRequests are the requests for runs that are being seen to: a request stays where it
@@ -64,6 +66,7 @@ func (o orders) take(ctx context.Context, jobs []job.Job, hints <-chan elector.H
 	}
 	var starting sync.WaitGroup
 	defer starting.Wait()
+	defer o.operations.running.Wait()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -90,6 +93,7 @@ func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 	for _, c := range given.Cancels {
 		o.cancel(ctx, c)
 	}
+	o.operations.take(ctx, given.Operations)
 	for _, r := range given.Requests {
 		if o.taken.take(r.ID) {
 			starting.Go(func() { // it may have to wait for another run; other orders shall not

@@ -17,6 +17,7 @@ import (
 type Task struct {
 	tasks.Task
 	pipeline *flush.Pipeline // nil for a command
+	sink     flush.Sink      // nil for a command
 	done     *tally          // by the run that goes on
 	busy     *atomic.Int64   // runs that use it
 }
@@ -46,7 +47,8 @@ func newTask(c config.Config, j config.Job, stores site.Stores, dbs site.Databas
 		return t, err
 	}
 	pipeline.Lease = c.Election.TTL
-	t.pipeline, err = newPipeline(pipeline, c.Node.ID, dbs[j.Flush.To.Database], t.done, to)
+	t.sink = dbs[j.Flush.To.Database]
+	t.pipeline, err = newPipeline(pipeline, c.Node.ID, t.sink, t.done, to)
 	return t, err
 }
 

@@ -142,7 +142,10 @@ func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 		if len(tasks) == 0 && len(t.Runner.Running()) == 0 {
 			return // there is nothing to order
 		}
-		orders{log: t.Log.Named("job"), ledger: t.Ledger, runner: t.Runner}.take(ctx, jobsOf(tasks), t.Ordered, t.Timing.HeartbeatInterval)
+		orders{
+			log: t.Log.Named("job"), ledger: t.Ledger, runner: t.Runner,
+			operations: &operations{Term: t, under: map[string]context.CancelFunc{}},
+		}.take(ctx, jobsOf(tasks), t.Ordered, t.Timing.HeartbeatInterval)
 	})
 	wg.Go(After(ctx, later, func() { t.countLetters(ctx, w) }))
 	wg.Go(func() { t.watchStages(ctx, w) })

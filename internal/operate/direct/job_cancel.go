@@ -24,9 +24,13 @@ func cancelJob(ctx context.Context, l session, o operate.Order) (operate.Outcome
 	if err != nil {
 		return operate.Outcome{}, err
 	}
+	operation, cancels, err := v.cancelOperation(ctx, o)
+	if err != nil || cancels && o.RunID != "" {
+		return operation, err
+	}
 	leader, err := v.leads(ctx)
 	if err != nil {
-		return operate.Outcome{}, err
+		return operation, err
 	}
 	id, err := site.NewID()
 	if err != nil {
@@ -42,7 +46,14 @@ func cancelJob(ctx context.Context, l session, o operate.Order) (operate.Outcome
 	if err != nil {
 		return operate.Outcome{}, err
 	}
-	return cancelled(o.Job, answer), nil
+	out := cancelled(o.Job, answer)
+	if cancels {
+		if out.Code == operate.CodeNothing {
+			return operation, nil
+		}
+		out.Runs, out.Text = append(operation.Runs, out.Runs...), operation.Text+"; "+out.Text
+	}
+	return out, nil
 }
 
 // cancelled is what a cancellation came to.

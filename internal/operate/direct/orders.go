@@ -48,6 +48,8 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 		return runJob(ctx, l, o)
 	case operate.KindCancel:
 		return cancelJob(ctx, l, o)
+	case operate.KindVerify, operate.KindBackfill:
+		return startOperation(ctx, l, o)
 	case operate.KindPauseJob:
 		return pauseJob(ctx, l, o)
 	case operate.KindResumeJob:

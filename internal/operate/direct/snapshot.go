@@ -285,6 +285,7 @@ func ConfiguredJobs(tasks []tasks.Task, now time.Time) []diagnose.Job {
 func fillJob(j *diagnose.Job, st redisledger.JobState) {
 	j.ConsecutiveFailures = int(st.ConsecutiveFailures)
 	j.DeadLetters = st.DeadLetters
+	j.Operation, j.Verified = operationOf(st.Operation), operationOf(st.Verified)
 	j.LastRun, j.Paused = runOf(st.Last), PauseOf(st.Paused)
 	if r := st.Retry; r != nil {
 		j.Retry = &diagnose.Retry{Slot: r.Slot, Attempt: r.Attempt, At: r.At}

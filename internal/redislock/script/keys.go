@@ -69,5 +69,8 @@ func (k Keys) Aside(node string) string { return "aside:" + node }
 // Request is the field of Control with the order to run a job now.
 func (k Keys) Request(job string) string { return "run:" + job }
 
+// Operation is the field of Control with an operation of a job that is not over.
+func (k Keys) Operation(job string) string { return "operation:" + job }
+
 // Cancel is the field of Control with the order to cancel a job's runs.
 func (k Keys) Cancel(job string) string { return "cancel:" + job }

@@ -46,6 +46,26 @@ type (
 		// RunID is a UUID that the run gets; left out: one is made. The same order given again under it runs the job once.
 		RunID string `json:"run_id,omitzero"`
 	}
+	verifyBody struct {
+		signature
+		// Sample is the part of all keys that is compared, above 0 and up to 1; left out: all.
+		Sample float64 `json:"sample,omitzero"`
+		// Rate is how many keys are read a second at most; left out: as many as it can.
+		Rate int `json:"rate,omitzero"`
+		// Repair has the job flush again what differs.
+		Repair bool `json:"repair,omitzero"`
+		// Examples is how many differences of each kind are kept; left out: five.
+		Examples int `json:"examples,omitzero"`
+		// RunID is a UUID that the verification gets; left out: one is made.
+		RunID string `json:"run_id,omitzero"`
+	}
+	backfillBody struct {
+		signature
+		// Rate is how many keys are marked a second at most; left out: as many as it can.
+		Rate int `json:"rate,omitzero"`
+		// RunID is a UUID that the backfill gets; left out: one is made.
+		RunID string `json:"run_id,omitzero"`
+	}
 	cancelBody struct {
 		signature
 		// RunID is the one run to end; left out: all.
@@ -164,6 +184,16 @@ func giveElection(kind operate.Kind) func(*http.Request, waitBody) (operate.Orde
 
 func giveRun(r *http.Request, b runBody) (operate.Order, error) {
 	return operate.Order{Kind: operate.KindRun, Job: r.PathValue("job"), Force: b.Force, RunID: b.RunID}, nil
+}
+
+func giveVerify(r *http.Request, b verifyBody) (operate.Order, error) {
+	return operate.Order{
+		Kind: operate.KindVerify, Job: r.PathValue("job"), Sample: b.Sample, Rate: b.Rate, Repair: b.Repair, Examples: b.Examples, RunID: b.RunID,
+	}, nil
+}
+
+func giveBackfill(r *http.Request, b backfillBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindBackfill, Job: r.PathValue("job"), Rate: b.Rate, RunID: b.RunID}, nil
 }
 
 func giveCancel(r *http.Request, b cancelBody) (operate.Order, error) {

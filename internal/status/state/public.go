@@ -20,6 +20,7 @@ func Public(s diagnose.Snapshot) diagnose.Snapshot {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		j.Running, j.LastRun = PublicRun(j.Running), PublicRun(j.LastRun)
+		j.Operation, j.Verified = publicOperation(j.Operation), publicOperation(j.Verified)
 		j.Open = append([]diagnose.Run(nil), j.Open...)
 		for k := range j.Open {
 			j.Open[k] = *PublicRun(&j.Open[k])
@@ -36,6 +37,16 @@ func PublicRun(r *diagnose.Run) *diagnose.Run {
 	run := *r
 	run.Output, run.Error = "", PublicError(r.Error)
 	return &run
+}
+
+// publicOperation is an operation likewise: examples have values of records.
+func publicOperation(o *diagnose.Operation) *diagnose.Operation {
+	if o == nil {
+		return nil
+	}
+	shown := *o
+	shown.Error, shown.Progress.Result.Examples = PublicError(o.Error), nil
+	return &shown
 }
 
 // PublicError is the beginning of an error, which says of what kind it is: what follows

@@ -46,7 +46,7 @@ type DB struct {
 // New opens a database by its connector, with so many sessions at most. It does not connect.
 func New(s sql.Setup, connector driver.Connector, sessions int) *DB {
 	d := &DB{limits: s.Limits, Queries: s.Queries, Pool: dbsql.OpenDB(connector), slots: make(chan struct{}, sessions)}
-	d.Pool.SetMaxOpenConns(sessions + 1) // one for catalogue and migration
+	d.Pool.SetMaxOpenConns(sessions + 2) // a migration takes two, also while idle sessions have theirs
 	d.Pool.SetMaxIdleConns(1)
 	d.Pool.SetConnMaxIdleTime(time.Minute)
 	return d

@@ -1,0 +1,250 @@
+package jobcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/text"
+)
+
+// operationFlags are those of verify and backfill.
+type operationFlags struct {
+	show.Output
+	order  operate.Order
+	detach bool
+}
+
+func (f *operationFlags) add(cmd *cobra.Command, e cmdline.Env) {
+	cmdline.AddRemoteFlags(cmd, e)
+	cmd.Flags().IntVar(&f.order.Rate, "rate", 0, "at most so many `keys` a second; 0: as fast as it goes")
+	cmd.Flags().BoolVar(&f.detach, "detach", false, "order it, and do not wait until it is over")
+	cmd.Flags().StringVar(&f.order.Reason, "reason", "", "why, for the history")
+	cmdline.JobNames(e).AsArguments(cmd, 1)
+	f.AddFlag(cmd, e.Getenv)
+}
+
+// sampleFlag is a part of all keys: 1%, or 0.01.
+type sampleFlag struct{ part *float64 }
+
+func (s sampleFlag) String() string {
+	if s.part == nil || *s.part == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(*s.part*100, 'g', -1, 64) + "%"
+}
+func (sampleFlag) Type() string { return "part" }
+func (s sampleFlag) Set(given string) error {
+	number, percent := strings.CutSuffix(given, "%")
+	part, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		part /= 100
+	}
+	if err != nil || !(part > 0 && part <= 1) {
+		return errors.New("want a part of all keys such as 1%, above 0 % and up to 100 %")
+	}
+	*s.part = part
+	return nil
+}
+
+func newJobVerifyCommand(e cmdline.Env) *cobra.Command {
+	f := operationFlags{order: operate.Order{Kind: operate.KindVerify}}
+	cmd := &cobra.Command{
+		Use:   "verify JOB",
+		Short: "Compare what Redis has with the rows of the table",
+		Long: "Read all keys of a job and all rows of its table, and compare them: which\n" +
+			"records have no row, which rows have other values, which rows have no record.\n" +
+			"It goes on beside the runs of the job, on the leader, and after a takeover on\n" +
+			"the next one. It changes nothing, unless --repair has the job flush again what\n" +
+			"differs. What differs is looked at again after a run of the job: it may be on\n" +
+			"its way. The exit code is 1 if anything differs. Ctrl-C ends the watching, and\n" +
+			"not the verification: baton job cancel does. For hashes, scan and capture.",
+		Example: "  baton job verify users\n  baton job verify users --sample 1% -o json\n  baton job verify users --repair --rate 5000",
+		Args:    cmdline.OneJob(e),
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
+	}
+	cmd.Flags().Var(sampleFlag{&f.order.Sample}, "sample", "only this part of all keys, chosen by their hash: 1%")
+	cmd.Flags().BoolVar(&f.order.Repair, "repair", false, "have the job flush again what differs")
+	cmd.Flags().IntVar(&f.order.Examples, "examples", 0, "show so many differences of each kind; 0: five")
+	f.add(cmd, e)
+	return cmd
+}
+
+func newJobBackfillCommand(e cmdline.Env) *cobra.Command {
+	f := operationFlags{order: operate.Order{Kind: operate.KindBackfill}}
+	cmd := &cobra.Command{
+		Use:   "backfill JOB",
+		Short: "Mark all keys that exist, so that the job flushes them",
+		Long: "Mark every key of a job that there is in Redis as changed, so that its next\n" +
+			"runs flush what was there before baton came. A run reads the value that a key\n" +
+			"has then, so nothing is lost by a change meanwhile, and to do it twice does no\n" +
+			"harm. It goes on beside the runs of the job, on the leader, and after a takeover\n" +
+			"on the next one. Ctrl-C ends the watching, and not the backfill: baton job\n" +
+			"cancel does. For hashes and capture; each run of a scan, or of totals, reads\n" +
+			"everything by itself.",
+		Example: "  baton job backfill users\n  baton job backfill users --rate 2000 --detach",
+		Args:    cmdline.OneJob(e),
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
+	}
+	f.add(cmd, e)
+	return cmd
+}
+
+// run gives the order, and watches the operation until it is over.
+func (f *operationFlags) run(cmd *cobra.Command, e cmdline.Env, name string) error {
+	return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
+		o := f.order
+		o.Job, o.By = name, cmdline.UserName()
+		done, err := r.Do(cmd.Context(), o)
+		switch {
+		case errors.Is(err, operate.ErrNoLeader):
+			return nobodyRuns(cmd.Context(), r, name)
+		case errors.Is(err, operate.ErrInvalid):
+			return cmdline.UsageError(err)
+		case err != nil:
+			return cmdline.JobError(err)
+		case f.detach || done.Code == operate.CodeNothing:
+			return f.Print(e.Stdout, done, func(w io.Writer) error { return show.Say(w, "%s\n", done.Text) })
+		}
+		return f.watch(cmd.Context(), e, r, name, done.RunID)
+	})
+}
+
+// watch shows an operation until it is over. Its error says what differs.
+func (f *operationFlags) watch(ctx context.Context, e cmdline.Env, r operate.Operator, name, id string) error {
+	bar := operationBar{w: e.Stderr, inPlace: show.IsTerminal(e.Stderr)}
+	ended, err := operate.WatchOperation(ctx, r, name, id, func(now diagnose.Operation) { bar.show(now, time.Now()) })
+	bar.end()
+	switch {
+	case operate.Ended(err):
+		return show.Say(e.Stderr, "no longer watching; %s %s goes on, baton job show %s shows its result\n", f.order.Kind, id, name)
+	case err != nil:
+		return err
+	}
+	err = f.Print(e.Stdout, ended, func(w io.Writer) error { return printOperation(w, ended) })
+	if ended.State != "succeeded" {
+		return errors.Join(err, fmt.Errorf("%s %s of job %q: %s: %s", ended.Kind, id, name, ended.State, ended.Error))
+	}
+	return err
+}
+
+// operationBar shows how far an operation is: in one line of a terminal, else a line every few seconds.
+type operationBar struct {
+	w       io.Writer
+	inPlace bool
+	shown   time.Time
+}
+
+func (b *operationBar) show(o diagnose.Operation, now time.Time) {
+	const seldom = 10 * time.Second
+	if !b.inPlace && now.Sub(b.shown) < seldom {
+		return
+	}
+	first := b.shown.IsZero()
+	if b.shown = now; first && !b.inPlace {
+		return // most are over soon
+	}
+	full := int(o.Progress.Part * barWidth)
+	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
+	line := fmt.Sprintf("[%s] %3.0f %%  %s", bar, o.Progress.Part*100, operationSoFar(o))
+	if b.inPlace {
+		_ = show.Say(b.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
+		return
+	}
+	_ = show.Say(b.w, "%s\n", line)
+}
+
+// end leaves the line.
+func (b *operationBar) end() {
+	if b.inPlace && !b.shown.IsZero() {
+		_ = show.Say(b.w, "\r\x1b[K")
+	}
+}
+
+// operationSoFar is "1000 records, 2 missing".
+func operationSoFar(o diagnose.Operation) string {
+	v := o.Progress.Result
+	if o.Kind == string(operate.KindBackfill) {
+		return fmt.Sprintf("%d keys marked", v.Marked)
+	}
+	parts := []string{fmt.Sprintf("%d records", v.Records)}
+	if v.Rows > 0 {
+		parts = append(parts, fmt.Sprintf("%d rows", v.Rows))
+	}
+	return strings.Join(append(parts, differences(v)...), ", ")
+}
+
+func differences(v diagnose.Verified) (parts []string) {
+	for _, of := range []struct {
+		n    int64
+		what string
+	}{{v.Missing, "missing"}, {v.Different, "different"}, {v.Extra, "extra"}, {v.Unfit, "unfit"}} {
+		if of.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", of.n, of.what))
+		}
+	}
+	return parts
+}
+
+// printOperation prints how an operation ended.
+func printOperation(w io.Writer, o diagnose.Operation) error {
+	v := o.Progress.Result
+	took := text.Duration(o.Finished.Sub(o.Started))
+	if o.Kind == string(operate.KindBackfill) {
+		return show.Say(w, "%s: %d keys marked in %s; the next runs flush them\n", o.State, v.Marked, took)
+	}
+	found := strings.Join(differences(v), ", ")
+	if found == "" {
+		found = "no differences"
+	}
+	sample := ""
+	if o.Sample > 0 {
+		sample = fmt.Sprintf(" (a sample of %s)", sampleFlag{&o.Sample})
+	}
+	if err := show.Say(w, "%d records and %d rows compared in %s%s: %s\n", v.Records, v.Rows, took, sample, found); err != nil {
+		return err
+	}
+	for _, d := range v.Examples {
+		if err := printDifference(w, d); err != nil {
+			return err
+		}
+	}
+	if v.Moving > 0 {
+		v.Notes = append(v.Notes, fmt.Sprintf("%d records changed each time they were read, so it is not known whether their rows follow", v.Moving))
+	}
+	if v.Marked > 0 {
+		v.Notes = append(v.Notes, fmt.Sprintf("%d keys are marked: the next runs of the job flush them", v.Marked))
+	}
+	for _, note := range v.Notes {
+		if err := show.Say(w, "note: %s\n", note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printDifference(w io.Writer, d diagnose.Difference) error {
+	line := fmt.Sprintf("  %-9s  %q", d.Kind, d.Key)
+	if d.Why != "" {
+		line += ": " + d.Why
+	}
+	for i, c := range d.Columns {
+		if i == 0 {
+			line += ":"
+		} else {
+			line += ";"
+		}
+		line += fmt.Sprintf(" %s is %q in Redis and %q in the table", c.Name, c.Redis, c.Table)
+	}
+	return show.Say(w, "%s\n", line)
+}

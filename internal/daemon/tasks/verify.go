@@ -1,0 +1,50 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+
+	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/flush"
+	"baton/internal/flush/source/existing"
+	"baton/internal/flush/verify"
+	"baton/internal/redisconn"
+)
+
+// CheckKeys says why a job has no keys to mark or to compare; nil: it has.
+func CheckKeys(j config.Job) error {
+	if j.IsCommand() {
+		return fmt.Errorf("job %q runs a command: only a flush has keys in Redis and rows in a table", j.Name)
+	}
+	if err := existing.Check(j.Flush.From.Kind()); err != nil {
+		return fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	return nil
+}
+
+// Keys opens the keys of a job, delivering these inputs. It does not connect.
+func Keys(j config.Job, store *redisconn.Store, inputs []string) (verify.Source, error) {
+	if err := CheckKeys(j); err != nil {
+		return nil, err
+	}
+	described, err := Source(j)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := described.Open(store, nil)
+	if err != nil {
+		return nil, err
+	}
+	return existing.Open(store, options(j), inputs, sources[0], site.NewID)
+}
+
+// Checker makes what compares the keys of a job with its table. It reads the catalogue.
+func Checker(ctx context.Context, j config.Job, store *redisconn.Store, sink flush.Sink, o verify.Options) (*verify.Checker, error) {
+	c, err := Flush(j, store)
+	if err != nil {
+		return nil, err
+	}
+	c.Sink = sink
+	return verify.New(ctx, c, func(inputs []string) (verify.Source, error) { return Keys(j, store, inputs) }, o)
+}
