@@ -124,7 +124,7 @@ func newRunID() string {
 func (c *Client) doOnce(ctx context.Context, o Order) (Outcome, error) {
 	body := wireOrder{
 		By: o.By, Reason: o.Reason, Lock: o.Lock, To: o.To, Force: o.Force, RunID: o.RunID, Until: o.Until,
-		Letters: o.Letters, Target: o.Target, Overwrite: o.Overwrite, Set: o.Set,
+		Letters: o.Letters, Overwrite: o.Overwrite, Set: o.Set,
 		Sample: o.Sample, Rate: o.Rate, Repair: o.Repair, Examples: o.Examples,
 	}
 	const most = 90 * time.Second // that the API waits
