@@ -55,6 +55,10 @@ test-race: test-deps ## what make test runs without the race detector, with it
 mutants: test-deps ## break the code behind each promise, one change at a time: a test must go red; MUTANTS=fence: that topic
 	@go run ./test/mutants $(MUTANTS)
 
+.PHONY: test-clients
+test-clients: test-deps ## the files of clients/ in every language: installs Java, Node, PHP and their Redis clients
+	@CGO_ENABLED=0 scripts/test-clients
+
 .PHONY: test-systemd
 test-systemd: test-deps ## boot hosts with a real systemd, and test the package there; takes root; SYSTEMD_RUN=TestX: that one
 	@VERSION='$(VERSION)' SYSTEMD_RUN='$(SYSTEMD_RUN)' scripts/test-systemd
@@ -64,7 +68,7 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 	@scripts/test-deps
 
 .PHONY: chaos
-chaos: chaos-flush chaos-lock chaos-slots chaos-network ## all four of the following: break everything at random; CHAOS_SEED=N replays
+chaos: chaos-flush chaos-capture chaos-lock chaos-slots chaos-network ## all five of the following: break everything at random; CHAOS_SEED=N replays
 
 .PHONY: crash
 crash: test-deps ## stop every source in every database at every passing of every step; make test takes a sample
@@ -73,6 +77,10 @@ crash: test-deps ## stop every source in every database at every passing of ever
 .PHONY: chaos-flush
 chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database
 	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
+
+.PHONY: chaos-capture
+chaos-capture: test-deps ## change a Redis behind Sentinels by every command, break all that captures it, and compare the tables
+	CHAOS_TIME=$(if $(filter file,$(origin CHAOS_TIME)),30m,$(CHAOS_TIME)) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestCapture' -v ./test/chaos/capture
 
 .PHONY: chaos-lock
 chaos-lock: test-deps ## break each lock design CHAOS_FAULTS times, and check its history; CHAOS_DESIGN=quorum: that one
@@ -116,6 +124,7 @@ cover: test-deps ## test coverage, written to .cache/cover.html
 .PHONY: lint
 lint: ## static analysis (builds the linter at first: some minutes)
 	cd bench && go vet ./...
+	cd clients/goredis && go vet ./...
 	$(GOLANGCI_LINT) run
 
 .PHONY: fmt

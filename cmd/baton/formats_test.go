@@ -17,7 +17,7 @@ func TestEveryCommandPrintsTheSameInJSONAndInYAML(t *testing.T) {
 	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
 	examples := map[string]string{
 		"status": "status", "leader": "leader", "who": "who", "explain": "explain db1", "doctor": "doctor", "version": "version", "lock": "lock --list", "stepdown": "stepdown --no-wait",
-		"pause": "pause", "resume": "resume", "drill": "", "demo": "", "reload": "reload", "release": "", "config check": "config check", "config show": "config show",
+		"pause": "pause", "resume": "resume", "drill": "", "demo": "", "reload": "reload", "release": "", "notify test": "", "config check": "config check", "config show": "config show",
 		"job list": "job list", "job show": "job show views", "job next": "job next views", "job history": "job history report", "job run": "job run report", "job cancel": "", "job pause": "job pause views",
 		"job resume": "job resume views", "job preview": "job preview views", "job verify": "", "job backfill": "",
 		"dead list": "dead list", "dead show": "dead show " + id, "dead replay": "dead replay " + id, "dead drop": "dead drop " + id + " --yes", "stage list": "stage list", "stage drop": "", "fence list": "fence list", "fence reset": "fence reset",

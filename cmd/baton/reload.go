@@ -26,21 +26,19 @@ func newReloadCommand(e cmdline.Env) *cobra.Command {
 		Example: "  baton config check && baton reload\n  systemctl reload baton",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := reload(cmd, e, socket); err != nil {
+			if _, err := doOnHost(cmd, e, socket, operate.Order{Kind: operate.KindReload, By: cmdline.UserName()}); err != nil {
 				return err
 			}
 			return out.Print(e.Stdout, map[string]bool{"reloaded": true}, func(w io.Writer) error { return show.Say(w, "reloaded\n") })
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")
-	cmdline.AddServerFlags(cmd)
-	cmd.MarkFlagsMutuallyExclusive("server", "socket")
+	addHostFlags(cmd, &socket)
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-// reload asks the daemon of this host, or the node that --server names.
-func reload(cmd *cobra.Command, e cmdline.Env, socket string) error {
+// doOnHost gives an order to the daemon of this host, or to the node that --server names.
+func doOnHost(cmd *cobra.Command, e cmdline.Env, socket string, o operate.Order) (operate.Outcome, error) {
 	var node *operate.Client
 	var err error
 	if socket == "" {
@@ -51,8 +49,15 @@ func reload(cmd *cobra.Command, e cmdline.Env, socket string) error {
 		node, err = operate.DialSocket(socket)
 	}
 	if err != nil {
-		return err
+		return operate.Outcome{}, err
 	}
-	_, err = node.Do(cmd.Context(), operate.Order{Kind: operate.KindReload, By: cmdline.UserName()})
-	return errors.Join(err, node.Close())
+	out, err := node.Do(cmd.Context(), o)
+	return out, errors.Join(err, node.Close())
+}
+
+// addHostFlags adds those that say which daemon doOnHost asks.
+func addHostFlags(cmd *cobra.Command, socket *string) {
+	cmd.Flags().StringVar(socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")
+	cmdline.AddServerFlags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("server", "socket")
 }

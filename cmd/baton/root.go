@@ -23,7 +23,7 @@ func commands(e cmdline.Env) []*cobra.Command {
 		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newWhoCommand(e), newStepDownCommand(e),
 			newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
 		grouped(groupJobs, jobcmd.New(e), deadcmd.New(e), newStageCommand(e), newLockCommand(e)),
-		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newFenceCommand(e), newReleaseCommand(e)),
+		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newNotifyCommand(e), newFenceCommand(e), newReleaseCommand(e)),
 		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e),
 			newCompletionCommand(e), newVersionCommand(e)),
 		[]*cobra.Command{newWardenCommand(), newExitCodesTopic(), newEnvironmentTopic()},

@@ -15,6 +15,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/job/schedule"
 	"baton/internal/notify"
+	"baton/internal/notify/service"
 	"baton/internal/secret"
 )
 
@@ -78,7 +79,7 @@ func (n *Notifications) Reload(c config.Config) {
 	for _, t := range c.Notify {
 		n.targets = append(n.targets, audience{name: t.Name, on: t.On, jobs: t.Jobs})
 		known := func() []string { return secret.Known(c) }
-		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t, known), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
+		routes = append(routes, routeOf(t, known))
 	}
 	jobs := map[string]*reportedJob{}
 	for _, j := range c.Jobs {
@@ -97,12 +98,20 @@ func (n *Notifications) Reload(c config.Config) {
 	n.dispatch.Update(routes)
 }
 
-// targetOf is where to send events. Errors quote what a command prints, but for what known
+// routeOf is where to send events. Errors quote what a command prints, but for what known
 // returns.
-func targetOf(t config.Notify, known func() []string) notify.Target {
+func routeOf(t config.Notify, known func() []string) notify.Route {
+	r := notify.Route{Name: t.Name, Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter}
 	if w := t.Webhook; w != nil {
-		return notify.NewWebhook(t.Format, w.Address, w.Token)
+		format, _ := service.Find(t.Format)
+		r.Target, r.Pace = notify.NewWebhook(format, w.Address, w.Token), format.Pace
+		return r
 	}
+	r.Target = commandOf(t, known)
+	return r
+}
+
+func commandOf(t config.Notify, known func() []string) notify.Target {
 	env := commandEnv(os.Environ())
 	return notify.NewCommand(t.Command, env).Filter(func() notify.Filter {
 		set := map[string]string{}

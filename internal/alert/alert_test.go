@@ -419,12 +419,6 @@ func TestNotificationsMayBeToldFromEverywhere(t *testing.T) {
 	r.Close(t.Context())
 }
 
-func TestTheFormatsOfWebhooksAreThoseOfTheConfiguration(t *testing.T) {
-	if got, want := slices.Sorted(slices.Values(notify.Formats())), slices.Sorted(slices.Values(config.WebhookFormats())); !slices.Equal(got, want) {
-		t.Errorf("%v and %v", got, want)
-	}
-}
-
 func TestTheKindsOfEventsAreThoseOfTheConfiguration(t *testing.T) {
 	kinds := []string{string(notify.Failed), string(notify.Recovered), string(notify.Missed), string(notify.Late), string(notify.DeadLetters), string(notify.LeaderChanged)}
 	if !slices.Equal(kinds, config.NotifyEvents()) {

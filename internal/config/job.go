@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"baton/internal/notify/service"
+)
 
 // Policy is when a job starts and what becomes of it: as defaults for every job, or
 // of one job, which is completed from the defaults.
@@ -112,8 +116,8 @@ type Notify struct {
 	Jobs []string `yaml:"jobs,omitempty"`
 	// Webhook is posted JSON to. This or command is required.
 	Webhook *Webhook `yaml:"webhook,omitempty"`
-	// Format is what the webhook is posted: json, which is the event, or feishu, a text for a custom bot of
-	// Feishu or Lark. Default: json.
+	// Format is what the webhook is posted: json, which is the event, or a text as the service of that name
+	// wants it. Default: json.
 	Format string `yaml:"format,omitempty"`
 	// Command is run with the JSON on its standard input. This or webhook is required.
 	Command Command `yaml:"command,omitempty"`
@@ -130,12 +134,12 @@ type Webhook struct {
 	URL string `yaml:"url,omitempty" config:"expand"`
 	// URLFile holds the address, one line, read before every request. This or url is required.
 	URLFile string `yaml:"url_file,omitempty" config:"expand"`
-	// TokenFile holds what is sent as Authorization: Bearer. Default: none.
+	// TokenFile holds what is sent as Authorization: Bearer, or what signs a message to a chat bot. Default: none.
 	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
 }
 
 // WebhookFormats are the values of format of a webhook.
-func WebhookFormats() []string { return []string{"json", "feishu"} }
+func WebhookFormats() []string { return service.Names() }
 
 // fromText is the short form.
 func (w *Webhook) fromText(s string) { w.URL = s }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 
+	"baton/internal/notify/service"
 	"baton/internal/text"
 )
 
@@ -30,6 +31,9 @@ func (v *validator) notify() {
 			v.fail(at+".format", "only for webhook: a command gets the event as JSON")
 		default:
 			v.choice(at+".format", n.Format, WebhookFormats()...)
+			if f, _ := service.Find(n.Format); f.Secret == service.Nothing && n.Webhook.TokenFile != "" {
+				v.fail(at+".webhook.token_file", "%s knows no token: its address is the secret; remove token_file", n.Format)
+			}
 		}
 	}
 }

@@ -146,6 +146,7 @@ func TestNotificationThatWouldNotArriveIsReported(t *testing.T) {
 		{"nobody", told("on: [failed]"), "7:6: notify[0]: needs webhook or command"},
 		{"a format that nobody knows", told("webhook: https://h/x, format: jsn"), `7:39: notify[0].format: "jsn" is not known here; did you mean json?`},
 		{"a format of a command", told("command: [sh], format: json"), "7:32: notify[0].format: only for webhook: a command gets the event as JSON"},
+		{"a token of Slack", told("webhook: {url: https://h/x, token_file: /t}, format: slack"), "7:45: notify[0].webhook.token_file: slack knows no token: its address is the secret; remove token_file"},
 		{"two", told("webhook: https://h/x, command: [x]"), "7:39: notify[0].command: webhook is set too; make two of it"},
 		{"event", told("on: [fail], command: [x]"), `7:22: notify[0].on[0]: "fail" is not known here; did you mean failed?`},
 		{"event twice", told("on: [failed, failed], command: [x]"), `7:30: notify[0].on[1]: "failed": want each once`},

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -30,7 +31,23 @@ func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) statu
 // newAnswers is what answers page and API, over the node's connections to Redis and some of its own
 // to databases.
 func (n *node) newAnswers() *direct.Site {
-	return direct.Of(direct.Node{Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Reload: n.orderReload})
+	return direct.Of(direct.Node{Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Reload: n.orderReload, TestNotify: n.testNotify})
+}
+
+// testNotify sends a test, past what waits for the targets.
+func (n *node) testNotify(ctx context.Context, target, by string) ([]operate.Tested, error) {
+	tests, err := n.notifications.Test(ctx, target, by)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", operate.ErrInvalid, err)
+	}
+	all := make([]operate.Tested, len(tests))
+	for i, t := range tests {
+		all[i] = operate.Tested{Target: t.Target, OK: t.Err == nil}
+		if t.Err != nil {
+			all[i].Text = t.Err.Error()
+		}
+	}
+	return all, nil
 }
 
 // access is what there is to read, by the configuration that is in force.

@@ -16,7 +16,7 @@ const (
 	// page its reader waits.
 	mostAhead = 2
 	// smallPage is how much memory a small page takes at most, in bytes.
-	smallPage = 4 << 20
+	smallPage = 3 << 20
 )
 
 // work is a page on its way from the reader to the writer.

@@ -22,6 +22,8 @@ type TooManyVanishedError struct {
 	Source, Table string
 	Stale, All    int64 // rows that the pass did not find, of those that a pass has written
 	MaxPct        int
+	// Again: every later run would begin with the same pass, so none is of use before an operator has decided.
+	Again bool
 }
 
 func (e *TooManyVanishedError) Error() string {

@@ -79,6 +79,7 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 		if gone*100 > all*int64(r.cfg.VanishedPct) {
 			return &TooManyVanishedError{
 				Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: gone, All: all, MaxPct: r.cfg.VanishedPct,
+				Again: true,
 			}
 		}
 		if gone == 0 {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os/exec"
 	"time"
+
+	"baton/internal/notify/service"
 )
 
 const (
@@ -48,7 +50,7 @@ func (c *Command) Filter(make func() Filter) *Command {
 func (c *Command) Send(ctx context.Context, e Event) error {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return Refused("encode the event: %v", err)
+		return service.Refused("encode the event: %v", err)
 	}
 	output := filtered{to: &tail{most: outputKept}}
 	if c.filter != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/notify/service"
 )
 
 // queueMost is how many events wait for a target.
@@ -35,6 +37,8 @@ type Route struct {
 	GiveUpAfter time.Duration // of all of them
 	// Latest: a waiting event is of no use any more when there is a later one.
 	Latest bool
+	// Pace is how many attempts the target bears; no limit if it is zero.
+	Pace service.Pace
 }
 
 // Dispatcher delivers events. Its methods may be called at any time, and but for Close
@@ -98,6 +102,22 @@ func (d *Dispatcher) Send(name string, e Event) {
 		l.busy = true
 		d.wg.Go(func() { d.drain(l) })
 	}
+}
+
+// Try makes one attempt now, past what waits for the target: whether it takes an event is asked by
+// a person. known is false if there is no target of that name.
+func (d *Dispatcher) Try(ctx context.Context, name string, e Event) (known bool, err error) {
+	d.mu.Lock()
+	l := d.lanes[name]
+	var route Route
+	if l != nil {
+		route = l.route
+	}
+	d.mu.Unlock()
+	if l == nil {
+		return false, nil
+	}
+	return true, try(ctx, route, e)
 }
 
 // dropNotice is how often a full queue is logged.

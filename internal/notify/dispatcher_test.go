@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"baton/internal/notify/service"
 )
 
 // script is a target that does what it is told, attempt by attempt, and then delivers.
@@ -237,7 +239,7 @@ func TestWhatHasWaitedLongIsTriedOnce(t *testing.T) {
 
 func TestARefusedEventIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		no := func(context.Context) error { return Refused("the answer is 404") }
+		no := func(context.Context) error { return service.Refused("the answer is 404") }
 		r, s := newRig(), newScript(no, no, no)
 		r.Update([]Route{route("ops", s)})
 		r.send("ops", "a", "b")

@@ -13,6 +13,8 @@ const (
 	Late          Kind = "late"
 	DeadLetters   Kind = "dead_letters"
 	LeaderChanged Kind = "leader_changed"
+	// Test is sent when it is ordered, to any target.
+	Test Kind = "test"
 )
 
 // Event is what is reported. Its JSON is what others program against: names stay.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
+
+	"baton/internal/notify/service"
 )
 
 // The pauses between two attempts.
@@ -32,6 +34,7 @@ type lane struct {
 	// The goroutine's own, from one to the next.
 	pause *backoff.ExponentialBackOff
 	said  saying
+	tries []time.Time // the latest attempts, for the target's pace
 }
 
 // waiting is an event that is to be delivered.
@@ -98,6 +101,7 @@ func (d *Dispatcher) deliver(l *lane, w waiting) Outcome {
 		d.mu.Lock()
 		route := l.route // a reload may have changed it
 		d.mu.Unlock()
+		d.keepPace(l, route.Pace)
 		err := try(l.ctx, route, w.event)
 		switch {
 		case err == nil:
@@ -112,11 +116,11 @@ func (d *Dispatcher) deliver(l *lane, w waiting) Outcome {
 			return Dropped // the target has been taken out
 		case l.ctx.Err() != nil, time.Since(w.since) >= route.GiveUpAfter:
 			l.said.failed("a notification is given up", route, w.event, attempt, err)
-			d.rest(l) // before the next one
+			d.rest(l, err) // before the next one
 			return GivenUp
 		}
 		l.said.again(route, w.event, attempt, err)
-		d.rest(l)
+		d.rest(l, err)
 	}
 }
 
@@ -133,12 +137,33 @@ func try(ctx context.Context, r Route, e Event) error {
 	return r.Target.Send(ctx, e)
 }
 
-// rest waits between two attempts: less when the target is changed or the process ends.
-func (d *Dispatcher) rest(l *lane) {
-	pause, hurry := l.pause.NextBackOff(), d.hurry
+// keepPace waits until one more attempt is within what the target bears. The end of the process is
+// not waited out: one message too many beats one that is lost.
+func (d *Dispatcher) keepPace(l *lane, p service.Pace) {
+	if p.Most > 0 {
+		l.tries = l.tries[max(0, len(l.tries)-p.Most):]
+		if len(l.tries) == p.Most && !d.isClosing() {
+			l.sleep(time.Until(l.tries[0].Add(p.Within)), d.hurry)
+		}
+		l.tries = append(l.tries, time.Now())
+	}
+}
+
+// rest waits between two attempts, at least as long as the target asks for: less when the target is
+// changed or the process ends.
+func (d *Dispatcher) rest(l *lane, err error) {
+	pause, hurry := l.pause.NextBackOff(), (<-chan struct{})(d.hurry)
+	if later, ok := errors.AsType[*service.Later](err); ok {
+		pause = max(pause, later.Wait)
+	}
 	if d.isClosing() {
 		pause, hurry = againLast, nil
 	}
+	l.sleep(pause, hurry)
+}
+
+// sleep waits that long, or until the target is changed or taken out, or hurry is closed.
+func (l *lane) sleep(pause time.Duration, hurry <-chan struct{}) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -2,8 +2,8 @@ package notify
 
 import (
 	"context"
-	"errors"
-	"fmt"
+
+	"baton/internal/notify/service"
 )
 
 // Target delivers events somewhere. Send returns soon after ctx ends. Its error has no
@@ -13,9 +13,4 @@ type Target interface {
 }
 
 // ErrRefused is what a target answers that will never take an event.
-var ErrRefused = errors.New("refused")
-
-// Refused is an error that matches [ErrRefused].
-func Refused(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
-}
+var ErrRefused = service.ErrRefused

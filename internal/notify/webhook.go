@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"time"
+
+	"baton/internal/notify/service"
 )
 
 const (
@@ -24,28 +27,25 @@ const (
 // Webhook sends HTTP requests to one address.
 type Webhook struct {
 	method  string
-	format  Format
+	format  service.Format
 	address func() (string, error)
 	token   func() (string, error)
 	client  *http.Client
 }
 
-// NewWebhook posts events in a format, one of [Formats]; another name is "json". address and token
-// are asked for every attempt; their errors must not contain a secret. A token of "" is not sent.
-func NewWebhook(format string, address, token func() (string, error)) *Webhook {
-	f, known := formats[format]
-	if !known {
-		f = formats["json"]
-	}
+// NewWebhook posts events in the format of a service. address and token are asked for every
+// attempt; their errors must not contain a secret. A token of "" is not used.
+func NewWebhook(f service.Format, address, token func() (string, error)) *Webhook {
 	return newWebhook(http.MethodPost, f, address, token)
 }
 
 // NewPing asks for an address with GET, whatever the event is.
 func NewPing(address, token func() (string, error)) *Webhook {
-	return newWebhook(http.MethodGet, formats["json"], address, token)
+	plain, _ := service.Find("")
+	return newWebhook(http.MethodGet, plain, address, token)
 }
 
-func newWebhook(method string, format Format, address, token func() (string, error)) *Webhook {
+func newWebhook(method string, format service.Format, address, token func() (string, error)) *Webhook {
 	return &Webhook{method: method, format: format, address: address, token: token, client: &http.Client{
 		CheckRedirect: follow,
 		Transport: &http.Transport{
@@ -79,8 +79,13 @@ func (w *Webhook) Send(ctx context.Context, e Event) error {
 	if err != nil {
 		return err
 	}
-	if token != "" && w.format.Bearer {
+	if token != "" && w.format.Secret == service.Bearer {
 		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if token != "" && w.format.Sign != nil {
+		query := req.URL.Query()
+		w.format.Sign(query, token)
+		req.URL.RawQuery = query.Encode()
 	}
 	resp, err := w.client.Do(req)
 	if err != nil {
@@ -89,15 +94,15 @@ func (w *Webhook) Send(ctx context.Context, e Event) error {
 	defer resp.Body.Close()
 	// An answer that is cut short has said what counts, or Judge finds it incomplete.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, drainMost))
-	return w.format.Judge(resp.StatusCode, body)
+	return w.format.Judge(service.Answer{Status: resp.StatusCode, RetryAfter: resp.Header.Get("Retry-After"), Body: body})
 }
 
 func (w *Webhook) request(ctx context.Context, address, token string, e Event) (*http.Request, error) {
 	var body io.Reader // a nil interface for GET: no body at all
 	if w.method == http.MethodPost {
-		text, err := w.format.Encode(e, token)
+		text, err := w.encode(e, token)
 		if err != nil {
-			return nil, Refused("encode the event: %v", err)
+			return nil, service.Refused("encode the event: %v", err)
 		}
 		body = bytes.NewReader(text)
 	}
@@ -110,6 +115,17 @@ func (w *Webhook) request(ctx context.Context, address, token string, e Event) (
 		req.Header.Set("Content-Type", "application/json")
 	}
 	return req, nil
+}
+
+func (w *Webhook) encode(e Event, token string) ([]byte, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	if w.format.Secret != service.Signs {
+		token = ""
+	}
+	return w.format.Encode(service.Message{JSON: text, Text: e.Text}, token)
 }
 
 // unreachable says why there was no answer. The errors of net/http quote the address,

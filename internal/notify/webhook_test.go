@@ -14,14 +14,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/notify/service"
 )
 
 func text(s string) func() (string, error) { return func() (string, error) { return s, nil } }
 
+func format(name string) service.Format {
+	f, _ := service.Find(name)
+	return f
+}
+
 // at posts one event to an address.
 func at(t *testing.T, address string) error {
 	t.Helper()
-	return post(t, NewWebhook("json", text(address), text("the-token")))
+	return post(t, NewWebhook(format("json"), text(address), text("the-token")))
 }
 
 func post(t *testing.T, w *Webhook) error {
@@ -142,7 +149,7 @@ func TestAServerThatHangsIsLeftInTime(t *testing.T) {
 	defer s.Close()
 	defer close(release)
 	began := time.Now()
-	err := postWithin(t, time.Second, NewWebhook("json", text(s.URL+"/secret-path"), text("the-token")))
+	err := postWithin(t, time.Second, NewWebhook(format("json"), text(s.URL+"/secret-path"), text("the-token")))
 	if err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "no answer in time") {
 		t.Errorf("%v", err)
 	}
@@ -255,7 +262,7 @@ func TestAddressAndTokenAreReadForEveryAttempt(t *testing.T) {
 	missing := errors.New("url_file: not there")
 	var address, token string
 	problem := missing
-	w := NewWebhook("json", func() (string, error) { return address, problem }, func() (string, error) { return token, nil })
+	w := NewWebhook(format("json"), func() (string, error) { return address, problem }, func() (string, error) { return token, nil })
 	if err := post(t, w); !errors.Is(err, missing) || errors.Is(err, ErrRefused) {
 		t.Errorf("%v", err)
 	}
@@ -289,7 +296,7 @@ func TestADispatcherDeliversToAServerThatComesBack(t *testing.T) {
 	}))
 	defer s.Close()
 	r := newRig()
-	r.Update([]Route{route("ops", NewWebhook("json", text(s.URL), text("")))})
+	r.Update([]Route{route("ops", NewWebhook(format("json"), text(s.URL), text("")))})
 	r.Send("ops", Event{ID: "a"})
 	r.Send("ops", Event{ID: "b"})
 	for _, want := range []string{"a", "b"} {

@@ -18,6 +18,7 @@ type wireOrder struct {
 	Force     bool               `json:"force,omitzero"`
 	RunID     string             `json:"run_id,omitzero"`
 	Until     time.Time          `json:"until,omitzero"`
+	Target    string             `json:"target,omitzero"`
 	Letters   []LetterKey        `json:"letters,omitempty"`
 	Overwrite bool               `json:"overwrite,omitzero"`
 	Set       map[string]*string `json:"set,omitempty"`
@@ -44,6 +45,8 @@ func (o Order) path() []string {
 		return ofJob("resume")
 	case KindReplay, KindDrop:
 		return []string{"dead-letters", string(o.Kind)}
+	case KindTestNotify:
+		return []string{"notifications", "test"}
 	}
 	return []string{string(o.Kind)}
 }
@@ -124,7 +127,7 @@ func newRunID() string {
 func (c *Client) doOnce(ctx context.Context, o Order) (Outcome, error) {
 	body := wireOrder{
 		By: o.By, Reason: o.Reason, Lock: o.Lock, To: o.To, Force: o.Force, RunID: o.RunID, Until: o.Until,
-		Letters: o.Letters, Overwrite: o.Overwrite, Set: o.Set,
+		Letters: o.Letters, Target: o.Target, Overwrite: o.Overwrite, Set: o.Set,
 		Sample: o.Sample, Rate: o.Rate, Repair: o.Repair, Examples: o.Examples,
 	}
 	const most = 90 * time.Second // that the API waits

@@ -24,6 +24,8 @@ const (
 	KindReplay    Kind = "replay"
 	KindDrop      Kind = "drop"
 	KindReload    Kind = "reload" // of the configuration of the node that is asked
+	// KindTestNotify has the node that is asked send a test. Target: to that one alone.
+	KindTestNotify Kind = "test_notify"
 )
 
 // Order is what is to be done, as data.
@@ -41,6 +43,7 @@ type Order struct {
 	Letters  []LetterKey
 	Force    bool
 	Until    time.Time
+	Target   string // of notifications; "": all of them
 	// Wait is how long to wait for what was ordered to show; 0: as long as is usual, less: not.
 	Wait time.Duration
 	// Overwrite and Set are of replays: a row of the same key is written over although it may be
@@ -118,6 +121,16 @@ type Outcome struct {
 	Letters []Replayed `json:"letters,omitempty"`
 	// Dropped is how many dead letters are gone for good.
 	Dropped int64 `json:"dropped,omitzero"`
+	// Tests is what became of a test notification, by target.
+	Tests []Tested `json:"tests,omitempty"`
+}
+
+// Tested is what became of a test notification to one target.
+type Tested struct {
+	Target string `json:"target"`
+	OK     bool   `json:"ok"` // the target has taken it
+	// Text is why it has not.
+	Text string `json:"text,omitzero"`
 }
 
 // Replayed is what became of one dead letter.

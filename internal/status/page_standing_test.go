@@ -215,3 +215,25 @@ func TestWhoIsSignedOutMeanwhileConfirmsAgain(t *testing.T) {
 		t.Error("a form that is confirmed again is not carried out")
 	}
 }
+
+func TestATestOfNotificationsSaysWhetherAllWereDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOperator(t)
+		defer o.server.watch.End()
+		for _, ok := range []bool{true, false} {
+			o.do = func(order operate.Order) (operate.Outcome, error) {
+				if order.Kind != operate.KindTestNotify || order.Target != "" {
+					t.Errorf("ordered %+v", order)
+				}
+				return operate.Outcome{Text: "ops said so", Tests: []operate.Tested{{Target: "ops", OK: ok}}}, nil
+			}
+			_, says := o.sends(o.confirms("/confirm?action=test_notify"))
+			if strings.Contains(says, "Not delivered everywhere") == ok || !strings.Contains(strings.ToLower(says), "ops said so") {
+				t.Errorf("delivered %v: %s", ok, says)
+			}
+		}
+		if page := browse(o.server, "GET", "/", nil, o.cookies).Body.String(); !strings.Contains(page, "/confirm?action=test_notify") {
+			t.Error("the page has no button to test notifications")
+		}
+	})
+}

@@ -18,7 +18,7 @@ const root = "../.."
 // pages are all that people read.
 func pages(t *testing.T) []string {
 	t.Helper()
-	all := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "CHANGELOG.md")}
+	all := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "CHANGELOG.md"), filepath.Join(root, "clients/README.md")}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".md") {
 			all = append(all, path)

@@ -57,6 +57,7 @@ func failing() map[string]string {
 		`3f2a9c41d07b`:            "there is no such dead letter",
 		`0b9b3f6e|0b9c6f0e`:       "nobody holds the lock under that owner",
 		`lock --break`:            "nobody holds that lock",
+		`notify test`:             "the configuration has no notify",
 		`stage drop`:              "nothing is left that could be dropped",
 		`dead replay --job|--all`: "there is nothing to replay",
 		`--database`:              "there is no such database",

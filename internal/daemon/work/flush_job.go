@@ -89,6 +89,9 @@ func (f *flushJob) judge(err error) error {
 	case errors.Is(err, flush.ErrTooManyDead), errors.Is(err, flush.ErrGap), errors.Is(err, flush.ErrEmptied):
 		return &job.PauseError{Err: err}
 	}
+	if vanished, ok := errors.AsType[*flush.TooManyVanishedError](err); ok && vanished.Again {
+		return &job.PauseError{Err: err}
+	}
 	return f.stores.Blame(f.store(), err)
 }
 

@@ -28,3 +28,12 @@ func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
 		t.Errorf("a database that is away ends the term: %v", err)
 	}
 }
+
+// What only an operator can decide pauses the job.
+func TestAPassThatWouldComeAgainForEverPausesTheJob(t *testing.T) {
+	f := &flushJob{Task: Task{Task: tasks.Task{Config: config.Job{Name: "carts"}}}}
+	err := f.judge(fmt.Errorf("sweep: %w", &flush.TooManyVanishedError{Table: "carts", Stale: 5, All: 9, Again: true}))
+	if _, pauses := errors.AsType[*job.PauseError](err); !pauses || !errors.Is(err, flush.ErrTooManyVanished) {
+		t.Errorf("the job goes on: %v", err)
+	}
+}

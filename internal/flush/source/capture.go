@@ -2,7 +2,6 @@ package source
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -41,10 +40,8 @@ var captureSpec = Spec{
 	commands: func(o Options, holds string) []string { // and PSYNC, which no transaction takes
 		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PUBLISH baton:capture x")
 	},
-	inCluster: func(Options) error {
-		return errors.New("a capture follows one master, of one server or behind Sentinels, and no cluster yet: use type: scan, or " +
-			"hashes with an index")
-	},
+	// Which slots a master has; and what stands for a publication, which is in no stream there.
+	clusterCommands: []string{"CLUSTER NODES", "SET baton:capture x"},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		keys, err := NewScan(s, ScanOptions{Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes})
 		if err != nil {

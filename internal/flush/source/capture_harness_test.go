@@ -27,6 +27,7 @@ type captureJob struct {
 	open    func(dial func(string) error) *redisconn.Store
 	table   *scanTable
 	options Options
+	name    string // default: capture
 
 	observing sync.Mutex
 	observe   func(string) error
@@ -86,7 +87,7 @@ func (j *captureJob) live() {
 	j.store = j.open(j.at)
 	j.epoch++
 	o := j.options
-	o.Job, o.Type, o.Key, o.Value = "capture", "capture", cmp.Or(o.Key, "s:<id>"), "string"
+	o.Job, o.Type, o.Key, o.Value = cmp.Or(j.name, "capture"), "capture", cmp.Or(o.Key, "s:<id>"), "string"
 	if o.Rows == 0 {
 		o.Rows = 10
 	}

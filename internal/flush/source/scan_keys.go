@@ -23,20 +23,21 @@ type keyScan struct {
 }
 
 // next scans until the budget is used up, there are that many keys, or the pass is over
-// (cursor "0"), and adds to ids what it found.
-func (k *keyScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
+// (cursor "0"), and returns what it found, sorted and without duplicates.
+func (k *keyScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (*idlist.List, error) {
+	ids := &idlist.List{}
 	for !ids.Full(budget) && ids.Len() < most && (k.calls == nil || *k.calls > 0) {
 		if k.calls != nil {
 			*k.calls--
 		}
 		elements, err := k.once(ctx, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, e := range elements {
 			key, ok := e.([]byte)
 			if !ok {
-				return fmt.Errorf("SCAN replied with a %T for a key", e)
+				return nil, fmt.Errorf("SCAN replied with a %T for a key", e)
 			}
 			if k.split, ok = k.scan.pattern.Match(string(key), k.split[:0]); !ok {
 				continue
@@ -50,7 +51,8 @@ func (k *keyScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, 
 			break
 		}
 	}
-	return nil
+	ids.Sort()
+	return ids, nil
 }
 
 // once asks for the next few keys.

@@ -10,7 +10,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
-	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
 )
 
@@ -54,11 +53,10 @@ func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 			return nil
 		})
 		keys := keyScan{scan: src, pace: redisconn.NewScanPace(), cursor: "0"}
-		pile := &idlist.List{}
-		if err := keys.next(t.Context(), old, pile, 1<<20, 1<<20); err != nil {
+		pile, err := keys.next(t.Context(), old, 1<<20, 1<<20)
+		if err != nil {
 			t.Fatal(err)
 		}
-		pile.Sort()
 		for lane, ids := range pile.Pages(10, 1) {
 			if len(ids) != 5 || old.refused != 1 {
 				t.Errorf("%s: keys %q, TYPE refused %d times", k.value, ids, old.refused)

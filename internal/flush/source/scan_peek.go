@@ -7,7 +7,6 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
-	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
 )
 
@@ -62,11 +61,10 @@ func (s *Scan) peekNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		if p.calls == 0 {
 			return errEnough
 		}
-		pile := &idlist.List{}
-		if err := keys.next(ctx, c, pile, 1, math.MaxInt); err != nil {
+		pile, err := keys.next(ctx, c, 1, math.MaxInt)
+		if err != nil {
 			return s.fail("scan", err)
 		}
-		pile.Sort()
 		for lane, ids := range pile.Pages(p.want, s.lanes) {
 			if err := rows.read(ctx, c, lane, ids[:min(len(ids), p.want-len(p.records))]); err != nil {
 				return err

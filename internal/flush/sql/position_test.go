@@ -3,6 +3,7 @@ package sql_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"baton/internal/flush"
@@ -53,6 +54,25 @@ func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
 			wantPositions(t, s, fence(1), []string{"s"}, place)
 		}
 		db.expect("SELECT views FROM articles", "15")
+	})
+}
+
+// A place in every master of a large Cluster is one position.
+func TestAPositionMayBeLong(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		place := ""
+		for n := range 3 {
+			to := strings.Repeat("0123456789", 3000) + fmt.Sprint(n)
+			if out := persist(t, s, fence(1), p, moving(place, to, rowOf(1, 5))); !out.Applied {
+				t.Error("the move was not made")
+			}
+			place = to
+			wantPositions(t, s, fence(1), []string{"s"}, place)
+		}
 	})
 }
 

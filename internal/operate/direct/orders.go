@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"baton/internal/flush"
@@ -25,6 +26,8 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 	switch o.Kind {
 	case operate.KindReload:
 		return s.reload(ctx, o)
+	case operate.KindTestNotify:
+		return s.testNotify(ctx, o)
 	case operate.KindReplay, operate.KindDrop:
 		return reading(ctx, s, func(d *dead) (operate.Outcome, error) { return d.deal(ctx, o) })
 	}
@@ -75,6 +78,27 @@ func refusedUnlessAway(err error) error {
 
 // reloadWithin is how long a request for a reload waits.
 const reloadWithin = 20 * time.Second
+
+// testNotify has the node send a test notification, and says what each target made of it.
+func (s *Site) testNotify(ctx context.Context, o operate.Order) (operate.Outcome, error) {
+	if s.node.TestNotify == nil {
+		return operate.Outcome{}, fmt.Errorf("%w: there is no daemon here to send a notification", operate.ErrInvalid)
+	}
+	tests, err := s.node.TestNotify(ctx, o.Target, o.Signature())
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	id := s.node.Access().Config.Node.ID
+	said := make([]string, len(tests))
+	for i, t := range tests {
+		said[i] = t.Target + " has taken it"
+		if !t.OK {
+			said[i] = t.Target + " has not: " + t.Text
+		}
+	}
+	text := "test notification sent by " + id + ": " + strings.Join(said, "; ")
+	return operate.Outcome{Code: operate.CodeDone, Text: text, NodeID: id, Tests: tests}, nil
+}
 
 // reload has the node read its configuration again.
 func (s *Site) reload(ctx context.Context, o operate.Order) (operate.Outcome, error) {

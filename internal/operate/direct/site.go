@@ -57,6 +57,8 @@ type Node struct {
 	Samples func(ctx context.Context, since time.Time) ([]operate.Sample, error)
 	// Reload has the node read its configuration again.
 	Reload func(ctx context.Context, by string) error
+	// TestNotify has the node send a test to a target of its notifications, or to all.
+	TestNotify func(ctx context.Context, target, by string) ([]operate.Tested, error)
 }
 
 // Access is a configuration, and connections to every Redis that it names.

@@ -116,9 +116,9 @@ type followed struct {
 }
 
 // follow joins a stream and follows it until the test ends.
-func follow(t testing.TB, m Master, from *Position) *followed {
+func follow(t testing.TB, m Master, from ...Position) *followed {
 	t.Helper()
-	s, joined, err := Join(t.Context(), m, from)
+	s, joined, err := Join(t.Context(), m, from...)
 	if err != nil {
 		t.Fatalf("join: %v", err)
 	}

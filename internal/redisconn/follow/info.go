@@ -82,12 +82,15 @@ func (i *info) add(text string) error {
 	return nil
 }
 
+// OtherHistory is how Joined.Lost begins for a position in the history of another server.
+const OtherHistory = "the master has another history"
+
 // lacks says why the server cannot continue from a position; "" if it can. The server says it, too,
 // but would begin to send all its data.
 func (i *info) lacks(p Position) string {
 	switch {
 	case p.ReplID != i.replID && (p.ReplID != i.oldID || i.shared < 0):
-		return fmt.Sprintf("the master has another history (%s) than the position (%s): it was restarted without it, or replaced",
+		return fmt.Sprintf(OtherHistory+" (%s) than the position (%s): it was restarted without it, or replaced",
 			i.replID, p.ReplID)
 	case p.ReplID != i.replID && p.Offset > i.shared:
 		return fmt.Sprintf("the position (%d) is beyond what the promoted master had of its master's history (%d)", p.Offset, i.shared)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,12 +41,15 @@ func (h How) String() string {
 // Joined is what a Join came to.
 type Joined struct {
 	How How
-	// At is where the stream begins. Its history may have another name than was asked for.
+	// At is where the stream begins: the least of the positions that it goes on from. Its history may
+	// have another name than was asked for.
 	At Position
 	// Shared, of a promoted master, is the offset up to which it has the old master's history. Whatever
 	// was read of the old one beyond may have been lost with it.
 	Shared int64
-	// Why a position was not continued from, in words.
+	// Lost says of each position why the stream does not go on from there, in words; "" if it does.
+	Lost []string
+	// Why is the first of these, if it goes on from none.
 	Why string
 	// Backlog is how many bytes the server keeps for who comes back.
 	Backlog int64
@@ -53,28 +57,23 @@ type Joined struct {
 
 const joinTries = 3
 
-// Join joins the stream of a master: at from, or at its end if from is nil or is not there any more.
-func Join(ctx context.Context, m Master, from *Position) (*Stream, Joined, error) {
-	why := ""
+// Join joins the stream of a master at the least of some positions, or at its end if there is none, or none
+// of them is there any more. Positions of other masters' histories do no harm.
+func Join(ctx context.Context, m Master, from ...Position) (*Stream, Joined, error) {
+	refused := make([]string, len(from)) // the server would not, although it has said that it could
 	for range joinTries {
 		h, err := shake(ctx, m)
 		if err != nil {
 			return nil, Joined{}, err
 		}
-		s, joined, err := h.join(from)
+		s, joined, err := h.join(from, refused)
 		h.release()
 		var again againError
 		switch {
 		case err == nil:
-			if joined.Why == "" {
-				joined.Why = why
-			}
 			return s, joined, nil
 		case errors.As(err, &again):
 			_ = h.conn.Close()
-			if again.lost {
-				why, from = again.why, nil
-			}
 			if again.active {
 				if err := awaitBacklog(ctx, m); err != nil {
 					return nil, Joined{}, err
@@ -88,13 +87,12 @@ func Join(ctx context.Context, m Master, from *Position) (*Stream, Joined, error
 		}
 		return nil, Joined{}, err
 	}
-	return resync(ctx, m, why)
+	return resync(ctx, m, len(from))
 }
 
 // againError: join once more, on a new connection.
 type againError struct {
 	why    string
-	lost   bool // the position cannot be continued from
 	active bool // the backlog was asked for, and takes a moment
 }
 
@@ -190,19 +188,25 @@ func (h *handshake) send(words ...string) error {
 }
 
 // join asks for the stream.
-func (h *handshake) join(from *Position) (*Stream, Joined, error) {
-	if from != nil {
-		if why := h.info.lacks(*from); why != "" {
-			return nil, Joined{}, againError{why: why, lost: true}
+func (h *handshake) join(from []Position, refused []string) (*Stream, Joined, error) {
+	joined := Joined{How: Began, Backlog: h.info.backlogSize, Lost: slices.Clone(refused)}
+	least := -1
+	for i, p := range from {
+		if joined.Lost[i] == "" {
+			joined.Lost[i] = h.info.lacks(p)
+		}
+		if joined.Lost[i] == "" && (least < 0 || p.Offset < from[least].Offset) {
+			least = i
 		}
 	}
 	if !h.info.backlog {
 		return nil, Joined{}, h.activate()
 	}
 	at := Position{ReplID: h.info.replID, Offset: h.info.offset, DB: AnyDB}
-	joined := Joined{How: Began, Backlog: h.info.backlogSize}
-	if from != nil {
-		at, joined.How = *from, Continued
+	if least >= 0 {
+		at, joined.How = from[least], Continued
+	} else if len(from) > 0 {
+		joined.Why = joined.Lost[0]
 	}
 	reply, err := h.do("PSYNC", at.ReplID, fmt.Sprint(at.Offset+1))
 	if err != nil {
@@ -210,13 +214,20 @@ func (h *handshake) join(from *Position) (*Stream, Joined, error) {
 	}
 	answer := strings.Fields(reply)
 	if len(answer) == 0 || answer[0] != "CONTINUE" {
-		return nil, Joined{}, againError{why: "the master has no part of its history from there on any more: " + reply, lost: true}
-	}
-	if len(answer) > 1 && answer[1] != at.ReplID {
-		if from == nil || answer[1] != h.info.replID {
-			return nil, Joined{}, againError{why: "the master changed in this moment"}
+		why := "the master has no part of its history from there on any more: " + reply
+		if least >= 0 {
+			refused[least] = why
 		}
-		at.ReplID, joined.How, joined.Shared = answer[1], Promoted, h.info.shared
+		return nil, Joined{}, againError{why: why}
+	}
+	if len(answer) > 1 && answer[1] != h.info.replID {
+		return nil, Joined{}, againError{why: "the master changed in this moment"}
+	}
+	if at.ReplID != h.info.replID {
+		at.ReplID, joined.How = h.info.replID, Promoted
+	}
+	if h.info.shared > 0 {
+		joined.Shared = h.info.shared
 	}
 	joined.At = at
 	return newStream(h.reader, at), joined, nil

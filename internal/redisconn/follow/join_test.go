@@ -17,7 +17,7 @@ import (
 func TestAStreamBeginsAtItsEndAndTakesNoData(t *testing.T) {
 	g := newRig(t)
 	g.Do("SET", "before", 1)
-	f := follow(t, master(t, g.redis.URL()), nil)
+	f := follow(t, master(t, g.redis.URL()))
 	if f.How != Began || f.At.ReplID == "" || f.At.DB != AnyDB || f.Backlog < 1<<20 {
 		t.Errorf("joined %+v", f.Joined)
 	}
@@ -51,7 +51,7 @@ func offsetOf(t testing.TB, c testsupport.Client) int64 {
 func TestAPositionIsContinuedFromWithItsDatabase(t *testing.T) {
 	g := newRig(t)
 	m := master(t, g.redis.URL())
-	f := follow(t, m, nil)
+	f := follow(t, m)
 	g.Do("SELECT", 5)
 	g.Do("SET", "a", 1)
 	_, at := f.await(t, "5 SET a 1")
@@ -61,7 +61,7 @@ func TestAPositionIsContinuedFromWithItsDatabase(t *testing.T) {
 	g.Do("SET", "a", 3)
 	g.Do("SET", "b", 3)
 	g.Do("EXEC")
-	f = follow(t, m, &at)
+	f = follow(t, m, at)
 	if f.How != Continued || f.At != at {
 		t.Errorf("joined %+v at %+v", f.Joined, at)
 	}
@@ -74,7 +74,7 @@ func TestAPositionIsContinuedFromWithItsDatabase(t *testing.T) {
 func TestAPositionThatIsGoneIsNotContinuedFrom(t *testing.T) {
 	g := newRig(t, testsupport.RedisArgs("--repl-backlog-size", "16384"))
 	m := master(t, g.redis.URL())
-	f := follow(t, m, nil)
+	f := follow(t, m)
 	g.Do("SET", "a", 1)
 	_, at := f.await(t, "0 SET a 1")
 	_ = f.end()
@@ -90,7 +90,7 @@ func TestAPositionThatIsGoneIsNotContinuedFrom(t *testing.T) {
 		from Position
 		why  string
 	}{{at, "raise repl-backlog-size"}, {other, "another history"}, {ahead, "beyond the end"}} {
-		f = follow(t, m, &c.from)
+		f = follow(t, m, c.from)
 		if f.How != Began || !strings.Contains(f.Why, c.why) || f.At.Offset != offsetOf(t, g.Client) {
 			t.Errorf("joined %+v, want %q", f.Joined, c.why)
 		}
@@ -107,11 +107,34 @@ func field(info, name string) string {
 	return value
 }
 
+// Several who follow share a stream: it begins where the last of them is that can be gone on from.
+func TestAStreamBeginsAtTheLeastOfItsPositions(t *testing.T) {
+	g := newRig(t)
+	m := master(t, g.redis.URL())
+	f := follow(t, m)
+	var all []Position
+	for i := range 3 {
+		g.Do("SET", "a", i)
+		_, at := f.await(t, fmt.Sprintf("0 SET a %d", i))
+		all = append(all, at)
+	}
+	_ = f.end()
+	other := all[0]
+	other.ReplID, other.Offset = strings.Repeat("0", 40), 1
+	f = follow(t, m, other, all[2], all[1])
+	if f.How != Continued || f.At != all[1] || f.Why != "" || f.Lost[0] == "" || f.Lost[1] != "" || f.Lost[2] != "" {
+		t.Errorf("joined %+v", f.Joined)
+	}
+	if got, _ := f.await(t, "0 SET a 2"); len(got) != 1 {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAPromotedReplicaContinuesItsMastersHistory(t *testing.T) {
 	g := newRig(t)
 	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(g.redis))
 	r := replica.Client(t)
-	f := follow(t, master(t, g.redis.URL()), nil)
+	f := follow(t, master(t, g.redis.URL()))
 	g.Do("SET", "a", 1)
 	if n := g.Num("WAIT", 1, 60_000); n != 1 {
 		t.Fatalf("WAIT answered %d", n)
@@ -119,19 +142,19 @@ func TestAPromotedReplicaContinuesItsMastersHistory(t *testing.T) {
 	_, at := f.await(t, "0 SET a 1")
 	_ = f.end()
 	m := master(t, replica.URL())
-	_, _, err := Join(t.Context(), m, &at)
+	_, _, err := Join(t.Context(), m, at)
 	wants(t, err, ErrNotMaster, "slave")
 	r.Do("REPLICAOF", "NO", "ONE")
 	shared := offsetOf(t, r)
 	r.Do("SET", "a", 2)
-	f = follow(t, m, &at)
+	f = follow(t, m, at)
 	if f.How != Promoted || f.At.ReplID == at.ReplID || f.Shared != shared || f.At.Offset != at.Offset {
 		t.Errorf("joined %+v, shared %d", f.Joined, shared)
 	}
 	got, _ := f.await(t, "0 SET a 2")
 	t.Log(got)
 	lost := Position{ReplID: at.ReplID, Offset: shared + 1}
-	if f := follow(t, m, &lost); f.How != Began || !strings.Contains(f.Why, "promoted") {
+	if f := follow(t, m, lost); f.How != Began || !strings.Contains(f.Why, "promoted") {
 		t.Errorf("joined %+v", f.Joined)
 	}
 }
@@ -139,7 +162,7 @@ func TestAPromotedReplicaContinuesItsMastersHistory(t *testing.T) {
 func TestARestartedMasterIsContinuedFromOnlyIfItKnowsItsHistory(t *testing.T) {
 	g := newRig(t)
 	m := master(t, g.redis.URL())
-	f := follow(t, m, nil)
+	f := follow(t, m)
 	g.Do("SET", "a", 1)
 	_, at := f.await(t, "0 SET a 1")
 	g.redis.Kill()
@@ -147,7 +170,7 @@ func TestARestartedMasterIsContinuedFromOnlyIfItKnowsItsHistory(t *testing.T) {
 		t.Error("the stream went on")
 	}
 	g.redis.Restart()
-	if f = follow(t, m, &at); f.How != Began || !strings.Contains(f.Why, "another history") {
+	if f = follow(t, m, at); f.How != Began || !strings.Contains(f.Why, "another history") {
 		t.Errorf("joined %+v", f.Joined)
 	}
 }
@@ -161,11 +184,11 @@ func TestWhoMayNotFollowLearnsWhatToDo(t *testing.T) {
 	} {
 		g.Do("ACL", redis.Args{"SETUSER", "limited", "reset", "on", ">secret", "+client|setname"}.AddFlat(strings.Fields(rights))...)
 		m := masterAs(t, g.redis, "limited", "secret")
-		_, _, err := Join(t.Context(), m, nil)
+		_, _, err := Join(t.Context(), m)
 		wants(t, err, ErrRefused, want)
 	}
 	hidden := newRig(t, testsupport.RedisArgs("--rename-command", "PSYNC", ""))
-	_, _, err := Join(t.Context(), master(t, hidden.redis.URL()), nil)
+	_, _, err := Join(t.Context(), master(t, hidden.redis.URL()))
 	wants(t, err, ErrRefused, "type: scan")
 }
 
@@ -176,7 +199,7 @@ func TestAJoinEndsWithItsContext(t *testing.T) {
 	defer g.redis.Thaw()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, errors.New("enough"))
 	defer cancel()
-	if _, _, err := Join(ctx, m, nil); err == nil {
+	if _, _, err := Join(ctx, m); err == nil {
 		t.Error("joined a server that hangs")
 	}
 }
@@ -221,8 +244,8 @@ func TestAnRDBIsSkipped(t *testing.T) {
 		})
 	}
 	g := newRig(t)
-	s, joined, err := resync(t.Context(), master(t, g.redis.URL()), "why")
-	if err != nil || joined.How != Resynced || joined.Why != "why" {
+	s, joined, err := resync(t.Context(), master(t, g.redis.URL()), 1)
+	if err != nil || joined.How != Resynced || joined.Why == "" || joined.Lost[0] == "" {
 		t.Fatalf("%+v, %v", joined, err)
 	}
 	_ = s.Close()

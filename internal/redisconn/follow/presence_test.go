@@ -17,7 +17,7 @@ import (
 // A client that waits for a replica must not take us for one.
 func TestAWriterNeverWaitsForUsInVain(t *testing.T) {
 	g := newRig(t)
-	f := follow(t, master(t, g.redis.URL()), nil)
+	f := follow(t, master(t, g.redis.URL()))
 	g.Do("SET", "a", 1)
 	f.await(t, "0 SET a 1")
 	if n := g.Num("WAIT", 1, 1500); n != 0 { // longer than the pause between two acknowledgements
@@ -30,7 +30,7 @@ func TestAWriterNeverWaitsForUsInVain(t *testing.T) {
 // The server asks for acknowledgements as long as a client waits for them. While others write we stay.
 func TestAWaitingWriterDoesNotDriveUsOutOfABusyStream(t *testing.T) {
 	g := newRig(t)
-	f := follow(t, master(t, g.redis.URL()), nil)
+	f := follow(t, master(t, g.redis.URL()))
 	waiting := g.redis.Client(t)
 	waiting.Do("SET", "w", 1)
 	for i := range 20 {
@@ -51,7 +51,7 @@ func TestAWaitingWriterDoesNotDriveUsOutOfABusyStream(t *testing.T) {
 
 func TestAFailoverByHandNeverChoosesUs(t *testing.T) {
 	g := newRig(t)
-	f := follow(t, master(t, g.redis.URL()), nil)
+	f := follow(t, master(t, g.redis.URL()))
 	g.Do("SET", "a", 1)
 	f.await(t, "0 SET a 1")
 	// It waits for a replica that has everything, and gives up.
@@ -73,7 +73,7 @@ func TestAFailoverByHandNeverChoosesUs(t *testing.T) {
 func TestAStopOfTheServerIsHardlyDelayed(t *testing.T) {
 	g := newRig(t)
 	m := master(t, g.redis.URL())
-	f := follow(t, m, nil)
+	f := follow(t, m)
 	g.Do("SET", "a", 1)
 	f.await(t, "0 SET a 1")
 	began := time.Now()
@@ -90,7 +90,7 @@ func TestAStopOfTheServerIsHardlyDelayed(t *testing.T) {
 	_, at := f.all() // the backlog of a server that has loaded its data begins there
 	g.redis.Restart()
 	// It has given its history another name, as a promoted replica does.
-	if f := follow(t, m, &at); f.How != Promoted || f.Shared != at.Offset {
+	if f := follow(t, m, at); f.How != Promoted || f.Shared != at.Offset {
 		t.Errorf("after a clean stop: joined %+v", f.Joined)
 	}
 }
@@ -100,7 +100,7 @@ func TestAServerThatStopsIsNotJoined(t *testing.T) {
 	g := newRig(t)
 	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(g.redis))
 	m := master(t, g.redis.URL())
-	f := follow(t, m, nil)
+	f := follow(t, m)
 	replica.Freeze()
 	defer replica.Thaw()
 	g.Do("SET", "a", 1)
@@ -112,7 +112,7 @@ func TestAServerThatStopsIsNotJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, f.wait(), ErrLeft, "")
-	_, _, err := Join(t.Context(), m, &at)
+	_, _, err := Join(t.Context(), m, at)
 	wants(t, err, ErrStopping, "")
 }
 
@@ -120,7 +120,7 @@ func TestASentinelNeverListsUs(t *testing.T) {
 	t.Parallel()
 	all := testsupport.StartSentinel(t)
 	first := all.Master()
-	f := follow(t, master(t, first.URL()), nil)
+	f := follow(t, master(t, first.URL()))
 	c := first.Client(t)
 	c.Do("SELECT", 1)
 	c.Do("SET", "a", 1)

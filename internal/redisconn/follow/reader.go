@@ -86,14 +86,14 @@ func (b *reader) line(wait time.Duration) ([]byte, error) {
 			b.r, b.kept = at+1, at+1
 			return text, nil
 		}
+		if at-b.r > longest {
+			return nil, fmt.Errorf("%w: a line without an end", ErrGarbled)
+		}
 		moved := b.r
 		if err := b.fill(deadlineIn(wait)); err != nil {
 			return nil, err
 		}
 		at -= moved - b.r
-		if b.w-b.r > longest {
-			return nil, fmt.Errorf("%w: a line without an end", ErrGarbled)
-		}
 	}
 }
 

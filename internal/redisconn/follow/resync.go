@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// resync joins where the server will not continue from its own end: it takes an RDB and skips it.
-func resync(ctx context.Context, m Master, why string) (*Stream, Joined, error) {
+// resync joins where the server will not continue from its own end: it takes an RDB and skips it. So many
+// positions are lost.
+func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 	h, err := shake(ctx, m)
 	if err != nil {
 		return nil, Joined{}, err
@@ -23,7 +24,14 @@ func resync(ctx context.Context, m Master, why string) (*Stream, Joined, error) 
 		}
 		return nil, Joined{}, err
 	}
-	return newStream(h.reader, at), Joined{How: Resynced, At: at, Why: why, Backlog: h.info.backlogSize}, nil
+	joined := Joined{How: Resynced, At: at, Backlog: h.info.backlogSize, Lost: make([]string, lost)}
+	for i := range joined.Lost {
+		joined.Lost[i] = "the master goes on from nowhere, and sent all its data"
+	}
+	if lost > 0 {
+		joined.Why = joined.Lost[0]
+	}
+	return newStream(h.reader, at), joined, nil
 }
 
 // fullResync asks for all data, and is where the stream begins behind them.

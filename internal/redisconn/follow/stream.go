@@ -74,6 +74,9 @@ func newStream(r *reader, at Position) *Stream {
 // Position is where the stream may be resumed from.
 func (s *Stream) Position() Position { return s.boundary }
 
+// Offset is that behind the command which is being handed over. Only the handler may ask.
+func (s *Stream) Offset() int64 { return s.at.Offset }
+
 // Close ends the stream. It may be called at any time, and more than once.
 func (s *Stream) Close() error {
 	if err := s.conn.Close(); !errors.Is(err, net.ErrClosed) {
@@ -88,13 +91,14 @@ func (s *Stream) Follow(ctx context.Context, h Handler) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	var acks sync.WaitGroup
 	acks.Go(func() { s.acknowledge(ctx) })
+	defer func() { // also of a handler that panics
+		cancel()
+		_ = s.Close()
+		stop()
+		acks.Wait()
+	}()
 	err := s.follow(h)
-	ended := ctx.Err()
-	cancel()
-	_ = s.Close()
-	stop()
-	acks.Wait()
-	if ended != nil {
+	if ended := ctx.Err(); ended != nil {
 		return ended
 	}
 	return err

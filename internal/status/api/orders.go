@@ -101,6 +101,11 @@ type (
 		Letters []operate.LetterKey `json:"letters"`
 	}
 	reloadBody struct{ signature }
+	testBody   struct {
+		signature
+		// Target is the name of one target in the configuration; left out: all.
+		Target string `json:"target,omitzero"`
+	}
 )
 
 // mostAtOnce is how many dead letters one order names.
@@ -245,6 +250,10 @@ func giveDropAll(_ *http.Request, b dropAllBody) (operate.Order, error) {
 
 func giveReload(*http.Request, reloadBody) (operate.Order, error) {
 	return operate.Order{Kind: operate.KindReload}, nil
+}
+
+func giveTestNotify(_ *http.Request, b testBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindTestNotify, Target: b.Target}, nil
 }
 
 func someLetters(keys []operate.LetterKey) error {

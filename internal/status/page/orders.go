@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,6 +106,9 @@ func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) 
 		c.Heading, c.Button, c.Danger, c.Command, c.Back = "Drop the dead letter?", "Drop it for good", true,
 			"baton dead drop "+o.Letter, "/dead-letters"
 		c.What = "The record " + o.Letter + " is deleted. It is nowhere else: this cannot be undone."
+	case operate.KindTestNotify:
+		c.Heading, c.Button, c.Command = "Send a test notification?", "Send it", "baton notify test"
+		c.What = "This node sends a test to every target of notify in its configuration, once, and shows what each answers."
 	default:
 		return c, false
 	}
@@ -231,6 +235,8 @@ func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap 
 		return m, out, false
 	case err != nil: // a server that does not answer may have done it
 		m.Tone, m.Heading, m.Text = bad, "Not known whether it is done", "See how things stand before you try again. "+sentence(err.Error())
+	case slices.ContainsFunc(out.Tests, func(t operate.Tested) bool { return !t.OK }):
+		m.Tone, m.Heading, m.Text = warn, "Not delivered everywhere", sentence(out.Text)
 	case out.RunID != "" && o.Kind == operate.KindRun:
 		m.Run = runURL(o.Job, out.RunID)
 	}

@@ -16,7 +16,6 @@ import (
 	"baton/internal/flush/row"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/follow"
-	"baton/internal/redisconn/follow/keys"
 )
 
 // Keys are the keys of a job and what their values become: a scan of them.
@@ -92,35 +91,11 @@ func (c closer) Close() error { c.close(); return nil }
 
 // feed is that of the job, made now if there is none.
 func (c *Capture) feed() *feed {
+	h := hubOf(c.store)
 	made := c.store.Attached(attached(c.options.Job, c.Name()), func() io.Closer {
-		return closer{newFeed(feedOptions{
-			master: c.master, db: c.store.Database(), number: strconv.Itoa(c.store.Database()),
-			prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget,
-		})}
+		return closer{newFeed(feedOptions{hub: h, prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget})}
 	})
 	return made.(closer).feed
-}
-
-// master is the server that is followed.
-func (c *Capture) master() (follow.Master, tableReader) {
-	m := follow.Master{Wait: c.store.Timeout()}
-	var server *redisconn.Server
-	all, err := c.store.Masters(context.Background()) // of one server and of Sentinels nothing is asked
-	if err == nil {
-		server = all[0]
-		m.Socket = server.Socket
-	}
-	return m, func(ctx context.Context) (*keys.Table, error) {
-		if err != nil {
-			return nil, err
-		}
-		conn, err := server.Borrow(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer conn.Close() // it goes back to the pool
-		return keys.Read(ctx, conn)
-	}
 }
 
 // Stage takes what has changed before it was called, or begins a pass over all keys if something may have been missed. It says
@@ -146,23 +121,46 @@ func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.S
 
 // catchUp waits until everything has been heard of that has changed before now.
 func (c *Capture) catchUp(ctx context.Context, f *feed) error {
-	if !f.isJoined() {
+	if f.isCutOff() {
 		return nil // there is only a place to be moved
 	}
-	masters, err := c.store.Masters(ctx)
+	heads, err := c.heads(ctx, nil)
 	if err != nil {
 		return err
 	}
-	conn, err := masters[0].Borrow(ctx)
-	if err != nil {
-		return err
+	return f.catchUp(ctx, heads)
+}
+
+// heads are the ends of the histories of all masters that are followed. conn is a connection to the master, if
+// there is only one.
+func (c *Capture) heads(ctx context.Context, conn redisconn.Conn) ([]follow.Position, error) {
+	if conn != nil {
+		head, err := follow.Head(ctx, conn)
+		return []follow.Position{head}, err
 	}
-	defer conn.Close() // it goes back to the pool
-	head, err := follow.Head(ctx, conn)
+	h := hubOf(c.store)
+	heads, err := atEach(ctx, h.masters(), func(conn redisconn.Conn) (follow.Position, error) { return follow.Head(ctx, conn) })
 	if err != nil {
-		return err
+		h.doubt()
 	}
-	return f.catchUp(ctx, head)
+	return heads, err
+}
+
+// atEach asks servers one after the other.
+func atEach[T any](ctx context.Context, servers []*redisconn.Server, ask func(redisconn.Conn) (T, error)) (all []T, err error) {
+	for _, s := range servers {
+		conn, err := s.Borrow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := ask(conn)
+		_ = conn.Close() // it goes back to the pool
+		if err != nil {
+			return nil, fmt.Errorf("redis %s: %w", s.Address(), err)
+		}
+		all = append(all, answer)
+	}
+	return all, nil
 }
 
 // of is the batch of a stage.
@@ -183,19 +181,30 @@ func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	if b.debt == 0 && len(b.keys) == 0 {
 		return yield(flush.Page{Part: -1, Lane: flush.InOrder, Move: f.move(b, true)})
 	}
-	masters, err := c.store.Masters(ctx)
+	conn, err := c.only(ctx)
 	if err != nil {
 		return err
 	}
-	conn, err := masters[0].Borrow(ctx)
-	if err != nil {
-		return err
+	if conn != nil {
+		defer conn.Close() // it goes back to the pool
 	}
-	defer conn.Close() // it goes back to the pool
 	if b.debt > 0 {
 		return c.readAll(ctx, conn, b, yield)
 	}
 	return c.readChanged(ctx, conn, b, yield)
+}
+
+// only is a connection to the master, if there is only one: what it says after a value was read is said by the
+// server that had the value. nil in a Cluster, where an address is that of one server.
+func (c *Capture) only(ctx context.Context) (redisconn.Conn, error) {
+	if c.store.IsCluster() {
+		return nil, nil
+	}
+	masters, err := c.store.Masters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return masters[0].Borrow(ctx)
 }
 
 // readChanged yields the rows of the batch. The last page moves the place behind the changes.
@@ -211,7 +220,11 @@ func (c *Capture) readChanged(ctx context.Context, conn redisconn.Conn, b *batch
 		return yield(*last)
 	}
 	err := c.keys.ReadKeys(ctx, conn, names, func(p flush.Page) error {
-		if err := c.saw(ctx, conn); err != nil {
+		heads, err := c.saw(ctx, conn, b)
+		if err != nil {
+			return err
+		}
+		if err := c.sift(ctx, &p, heads); err != nil {
 			return err
 		}
 		if last != nil {
@@ -236,7 +249,7 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 		return err
 	}
 	err = c.keys.Read(ctx, st, func(p flush.Page) error {
-		if err := c.saw(ctx, conn); err != nil {
+		if _, err := c.saw(ctx, conn, b); err != nil {
 			return err
 		}
 		p.Lane, p.Move = flush.InOrder, f.move(b, false)
@@ -249,13 +262,30 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 	return nil
 }
 
-// saw notes how far the server is of which values were read.
-func (c *Capture) saw(ctx context.Context, conn redis.Conn) error {
-	head, err := follow.Head(ctx, conn)
-	if err == nil {
-		err = c.feed().saw(head)
+// sift keeps the rows of keys that are gone because a command has emptied the database, which may not have been
+// heard of when they were found missing.
+func (c *Capture) sift(ctx context.Context, p *flush.Page, heads []follow.Position) error {
+	gone := func(r row.Record) bool { return r.Gone }
+	if c.options.OnFlush == flushDelete || !slices.ContainsFunc(p.Records, gone) {
+		return nil
 	}
-	return c.fail("read changed keys of", err)
+	f := c.feed()
+	if err := f.hear(ctx, heads); err != nil {
+		return err
+	}
+	if f.wasEmptied() {
+		p.Records = slices.DeleteFunc(p.Records, gone)
+	}
+	return nil
+}
+
+// saw notes how far the masters are of which values were read.
+func (c *Capture) saw(ctx context.Context, conn redisconn.Conn, b *batch) ([]follow.Position, error) {
+	heads, err := c.heads(ctx, conn)
+	if err == nil {
+		err = c.feed().saw(b, heads)
+	}
+	return heads, c.fail("read changed keys of", err)
 }
 
 // Finds implements flush.KeySweeper.
@@ -270,9 +300,24 @@ func (c *Capture) Passed(st flush.Stage) flush.Passed {
 	return flush.Passed{Everything: b.debt > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
 }
 
-// StillMissing implements flush.KeySweeper.
+// StillMissing implements flush.KeySweeper. A command that has emptied the database meanwhile is an error.
 func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
-	return c.keys.StillMissing(ctx, records)
+	missing, err := c.keys.StillMissing(ctx, records)
+	if err != nil || len(missing) == 0 || c.batch == nil || c.options.OnFlush == flushDelete {
+		return missing, err
+	}
+	heads, err := c.heads(ctx, nil)
+	if err != nil {
+		return nil, c.fail("search for keys of", err)
+	}
+	f := c.feed()
+	if err := f.hear(ctx, heads); err != nil {
+		return nil, c.fail("search for keys of", err)
+	}
+	if f.wasEmptied() {
+		return nil, c.fail("search for keys of", errors.New("the database was emptied meanwhile; no row was deleted for it"))
+	}
+	return missing, nil
 }
 
 // Discard notes that all of a stage is in the database.
@@ -317,9 +362,12 @@ func (c *Capture) Backlog(context.Context) (int64, error) {
 func (c *Capture) Mark(ctx context.Context, _ string, names []string) error {
 	commands := make([]redisconn.Command, len(names))
 	for i, name := range names {
-		commands[i] = redisconn.Cmd("PUBLISH", remark, strconv.Itoa(c.store.Database())+" "+name)
+		text := strconv.Itoa(c.store.Database()) + " " + name
+		if commands[i] = redisconn.Cmd("PUBLISH", remark, text); c.store.IsCluster() {
+			commands[i] = redisconn.Cmd("SET", remark, text, "EX", 1)
+		}
 	}
-	_, err := c.store.Run(ctx, "", func(conn redis.Conn) (any, error) {
+	_, err := c.store.Run(ctx, remark, func(conn redis.Conn) (any, error) {
 		for some := range slices.Chunk(commands, 100) {
 			if err := redisconn.SendAll(conn, some...); err != nil {
 				return nil, err

@@ -1,61 +1,73 @@
 package capture
 
 import (
-	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
-	"unsafe"
 
 	"baton/internal/redisconn/follow"
-	"baton/internal/redisconn/follow/keys"
 )
 
 // keyCost is the memory of a pending key beside its name, in bytes.
 const keyCost = 64
 
-// feed is what one job is still to read of what the stream has said. It follows the stream by itself
-// from its first use until it is closed, whether the job runs or not.
+// feed is what one job is still to read of what the streams have said. It hears of them from its first use
+// until it is closed, whether the job runs or not.
 type feed struct {
 	feedOptions
-	table *keys.Table // of the goroutine that follows
 	// changed has an entry when something has.
 	changed chan struct{}
 
 	mu      sync.Mutex
-	end     func() // ends the goroutine and waits for it; nil: there is none
+	begun   bool
+	gen     int // how often it has begun
+	need    int // how many masters there are; 0: that is not known
 	joined  bool
-	left    time.Time // when it was not joined any more
+	since   time.Time // when it was not joined any more
 	tries   int       // failed attempts to join
-	problem error     // of the last one, or why the stream ended
-	how     follow.Joined
-	news    string // how it was joined, for the operator
+	problem error     // of the last one, or why a stream ended
+	news    []string  // how the streams were joined, for the operator
 
-	pending map[string]struct{}
-	bytes   int
-	reached follow.Position // all changes up to here are pending, or in the batch
-	full    bool            // no keys are noted, as all of them are to be read
-	emptied string          // the command that has emptied the database, until somebody has decided
-	debts   int             // how often something was found for which all keys must be read
-	paid    int             // up to which of these that was done
-	why     string          // the first one that is not paid
-	deletes bool            // every row may go that has no key
+	pending   map[string]struct{}
+	bytes     int
+	marks     []*mark
+	full      bool      // no keys are noted, as all of them are to be read
+	emptied   string    // the command that has emptied the database, until somebody has decided
+	debts     int       // how often something was found for which all keys must be read
+	paid      int       // up to which of these that was done
+	why       string    // the first one that is not paid
+	deletes   bool      // every row may go that has no key
+	passAfter time.Time // there is no pass before
 
-	seen   int64
-	former former
-	base   string // where the database is known to be
-	place  place  // the same
-	moved  time.Time
-	batch  *batch // what was taken last, until the database is known to have it
+	promotions int
+	base       string // where the database is known to be
+	place      place  // the same
+	moved      time.Time
+	batch      *batch // what was taken last, until the database is known to have it
 }
 
 type feedOptions struct {
-	master func() (follow.Master, tableReader)
-	db     int
-	number string // db as a text
+	hub    *hub
 	prefix string
 	match  func(key string) bool
 	budget int // for pending keys, in bytes
+}
+
+// mark is how far a feed is in the history of one master.
+type mark struct {
+	at    follow.Position // all changes up to here are pending, or in the batch
+	base  follow.Position // where the database is known to be; of a new one nowhere
+	seen  int64           // see placeMark
+	slots string          // the same
+	own   string          // which it has now
+	doubt string          // for which of these a pass is owed
+
+	former  former
+	backlog int64
+	line    *line // who follows it; nil: nobody
+	quiet   bool  // it is joined once more for another feed
 }
 
 // former is the history before a failover: what was read of it beyond shared may have been lost.
@@ -64,102 +76,195 @@ type former struct {
 	shared int64
 }
 
-// batch is what was taken out of a feed for one stage.
-type batch struct {
-	keys   map[string]struct{}
-	at     follow.Position
-	debt   int   // the debts that this pass pays; 0: it is none
-	owed   owed  // of the places of a pass
-	cutOff bool  // the stream is not followed: it only moves the place
-	missed error // why the pass may have missed something
-	text   string
-	place  place
-	places []string // all that the database may have made of it
-	final  string   // the last of them
-}
-
 func newFeed(o feedOptions) *feed {
 	return &feed{feedOptions: o, changed: make(chan struct{}, 1), pending: map[string]struct{}{}}
 }
 
-// remark is the channel of keys that are to be read again: a publication is part of the stream, and changes
-// nothing. The message is the number of the database and the key.
-const remark = "baton:capture"
+func (f *feed) tell() { poke(f.changed) }
 
-// Command implements follow.Handler.
-func (f *feed) Command(db int, args [][]byte) {
-	if len(args) == 3 && string(args[1]) == remark && bytes.EqualFold(args[0], []byte("PUBLISH")) {
-		if number, key, ok := bytes.Cut(args[2], []byte(" ")); ok && string(number) == f.number {
-			(*changes)(f).Key(f.db, key)
-		}
-		return
-	}
-	if !f.table.Changes(db, args, (*changes)(f)) {
-		f.owe(fmt.Sprintf("the command %s is not known, so any key may have changed", nameOf(args)))
-	}
-}
-
-func nameOf(args [][]byte) string {
-	if len(args) == 0 || args[0] == nil {
-		return "that was too long to be read"
-	}
-	return fmt.Sprintf("%.40q", args[0])
-}
-
-// Reached implements follow.Handler.
-func (f *feed) Reached(at follow.Position) {
+// expect notes how many masters there are.
+func (f *feed) expect(masters int) {
 	f.mu.Lock()
-	f.reached = at
+	f.need = masters
+	f.count()
 	f.mu.Unlock()
 	f.tell()
 }
 
-func (f *feed) tell() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
+// count finds out whether all masters are followed. What is left over then is the place of one that is gone.
+func (f *feed) count() {
+	followed := 0
+	for _, m := range f.marks {
+		if m.line != nil {
+			followed++
+		}
+	}
+	was := f.joined
+	f.joined = f.begun && f.need > 0 && followed == f.need
+	switch {
+	case was && !f.joined:
+		f.since = time.Now()
+	case f.joined && len(f.marks) > followed:
+		f.oweLocked("a master whose changes were followed is none any more")
+		f.marks = slices.DeleteFunc(f.marks, func(m *mark) bool { return m.line == nil })
 	}
 }
 
-// changes is a feed as it is told of changes.
-type changes feed
-
-// Key implements keys.Visitor.
-func (c *changes) Key(db int, key []byte) {
-	if db != c.db && db != follow.AnyDB || len(key) < len(c.prefix) || string(key[:len(c.prefix)]) != c.prefix {
-		return
-	}
-	if !c.match(unsafe.String(unsafe.SliceData(key), len(key))) { //nolint:gosec // it is not kept
-		return
-	}
-	(*feed)(c).add(key)
-}
-
-// Flushed implements keys.Visitor.
-func (c *changes) Flushed(db int) {
-	if db == c.db || db == follow.AnyDB || db == keys.AllDBs {
-		(*feed)(c).emptiedBy("FLUSHALL or FLUSHDB")
-	}
-}
-
-// Swapped implements keys.Visitor.
-func (c *changes) Swapped(a, b int) {
-	if a != b && (a == c.db || b == c.db) {
-		(*feed)(c).emptiedBy("SWAPDB")
-	}
-}
-
-func (f *feed) emptiedBy(command string) {
+// free are the marks that nobody follows, where they are, and of which beginning they are.
+func (f *feed) free() (marks []*mark, at []follow.Position, gen int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.emptied = command
+	for _, m := range f.marks {
+		if m.line == nil {
+			marks, at = append(marks, m), append(at, m.at)
+		}
+	}
+	return marks, at, f.gen
+}
+
+// joins notes that a master is followed. mine were free, and lost says of each why the stream does not go on
+// from there. It returns the mark of the master, and from where on it hears of changes; nil if it has begun
+// anew meanwhile.
+func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []string, own slots) (m *mark, from int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gen != gen || !f.begun {
+		return nil, 0
+	}
+	why := ""
+	for i, its := range mine {
+		if lost[i] != "" && (why == "" || strings.HasPrefix(why, follow.OtherHistory)) {
+			why = lost[i]
+		}
+		if lost[i] == "" && its.line == nil && (m == nil || its.at.Offset < m.at.Offset) {
+			m = its
+		}
+	}
+	switch {
+	case m == nil:
+		m = &mark{at: j.At, slots: own.name}
+		f.marks = append(f.marks, m)
+		f.oweLocked(reason(l, why))
+		f.says("began at the end of the stream")
+	case m.at.ReplID != j.At.ReplID:
+		m.former = former{m.at.ReplID, j.Shared}
+		if m.seen > j.Shared {
+			f.oweLocked("a failover may have lost writes of which rows were made")
+		}
+		f.promotions++
+		m.at.ReplID = j.At.ReplID
+		f.says("went on with the promoted master (+CONTINUE)")
+	case !m.quiet:
+		f.says("went on where it was left (+CONTINUE)")
+	}
+	m.line, m.backlog, m.quiet = l, j.Backlog, false
+	f.problem = nil
+	f.hasLocked(m, own.name, !own.moving)
+	f.count()
+	f.tell()
+	return m, m.at.Offset
+}
+
+// reason says why a master is followed from its end.
+func reason(l *line, why string) string {
+	switch {
+	case l.hub.store != nil && l.hub.store.IsCluster() && (why == "" || strings.HasPrefix(why, follow.OtherHistory)):
+		return fmt.Sprintf("the changes of redis %s were not followed before", l.server.Address())
+	case why == "":
+		return "the stream is followed from its end"
+	}
+	return why
+}
+
+func (f *feed) says(news string) {
+	if !slices.Contains(f.news, news) {
+		f.news = append(f.news, news)
+	}
+}
+
+// has notes which slots a master has.
+func (f *feed) has(l *line, own string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.marks {
+		if m.line == l {
+			f.hasLocked(m, own, true)
+		}
+	}
+}
+
+// hasLocked notes which slots a master has, and whether they stay. A slot that changes hands without MIGRATE
+// takes its keys with it, and no stream says so.
+func (f *feed) hasLocked(m *mark, own string, steady bool) {
+	m.own = own
+	if !steady || own == m.slots || own == m.doubt {
+		return
+	}
+	m.doubt = own
+	f.oweLocked("slots of the cluster have changed hands")
+	f.tell()
+}
+
+// failed notes why a stream is not followed.
+func (f *feed) failed(err error) {
+	f.mu.Lock()
+	f.problem = err
+	f.tries++
+	f.mu.Unlock()
+	f.tell()
+}
+
+// left notes that a master is not followed any more. quiet: it is in a moment.
+func (f *feed) left(m *mark, l *line, quiet bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.line == l {
+		m.line, m.quiet = nil, quiet
+		f.count()
+	}
+}
+
+// lose gives a mark up.
+func (f *feed) lose(m *mark, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.at = follow.Position{}
+	f.oweLocked(why)
+}
+
+// reaches notes that all changes of a master up to here were heard of.
+func (f *feed) reaches(m *mark, l *line, at follow.Position) {
+	f.mu.Lock()
+	if m.line == l && (at.ReplID != m.at.ReplID || at.Offset >= m.at.Offset) {
+		m.at = at
+	}
+	f.mu.Unlock()
+	f.tell()
+}
+
+// emptiedBy notes a command that has emptied the database.
+func (f *feed) emptiedBy(m *mark, l *line, command string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.line == l {
+		f.emptied = command
+	}
+}
+
+// misses notes that something has changed of which the keys are not known.
+func (f *feed) misses(m *mark, l *line, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.line == l {
+		f.oweLocked(why)
+	}
 }
 
 // add notes a key that may have changed.
-func (f *feed) add(key []byte) {
+func (f *feed) add(m *mark, l *line, key []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, there := f.pending[string(key)]; there || f.full {
+	if _, there := f.pending[string(key)]; there || f.full || m.line != l {
 		return
 	}
 	f.pending[string(key)] = struct{}{}
@@ -179,24 +284,12 @@ func (f *feed) bound() {
 
 func (f *feed) clear() { f.pending, f.bytes = map[string]struct{}{}, 0 }
 
-// owe notes that all keys must be read.
-func (f *feed) owe(why string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.oweLocked(why)
-}
-
+// oweLocked notes that all keys must be read.
 func (f *feed) oweLocked(why string) {
 	if f.debts == f.paid {
 		f.why = why
 	}
 	f.debts++
-}
-
-func (f *feed) isJoined() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.joined
 }
 
 // backlog is how many keys are pending.
@@ -210,42 +303,18 @@ func (f *feed) backlog() int64 {
 	return int64(n)
 }
 
-// The occasions on which the place of a job that has nothing to do is moved: so that it does not fall out of
-// the server's backlog.
-const (
-	moveEvery = 30 * time.Second
-	moveShare = 8 // after this part of the backlog
-)
-
-// shouldMove reports whether the place in the database is to follow the stream, without any changes.
-func (f *feed) shouldMove() bool {
-	switch {
-	case f.reached.ReplID == "":
-		return false
-	case f.base == "" || f.place.owed != owesNothing: // the pass that was owed is over
-		return true
-	case f.reached == f.place.at:
-		return false
-	}
-	behind := f.reached.Offset - f.place.at.Offset
-	return !f.joined || f.reached.ReplID != f.place.at.ReplID ||
-		time.Since(f.moved) > moveEvery || behind > f.how.Backlog/moveShare
-}
-
-// saw notes up to where values were read of a history. Its error says that it was not the one that is
-// followed.
-func (f *feed) saw(head follow.Position) error {
+// close ends it.
+func (f *feed) close() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch head.ReplID {
-	case f.reached.ReplID:
-	case f.former.id:
-		if head.Offset > f.former.shared {
-			f.oweLocked("values were read of a master that was replaced in that moment")
-		}
-	default:
-		return fmt.Errorf("the values were read of another master than the one whose changes are followed: %w", follow.ErrNotMaster)
+	begun := f.begun
+	f.begun, f.joined, f.need = false, false, 0
+	f.gen++
+	for _, m := range f.marks { // who still hears of it is not heard
+		m.line = nil
 	}
-	f.seen = max(f.seen, head.Offset)
-	return nil
+	f.marks = nil
+	f.mu.Unlock()
+	if begun {
+		f.hub.remove(f)
+	}
 }

@@ -25,24 +25,44 @@ func table(t testing.TB) *keys.Table {
 	return all
 }
 
-// fed is a feed of "s:<id>" of database 2 that has joined.
-func fed(t testing.TB, budget int) *feed {
-	match := func(key string) bool { return strings.HasPrefix(key, "s:") }
-	f := newFeed(feedOptions{db: 2, number: "2", prefix: "s:", match: match, budget: budget})
-	f.table = table(t)
-	f.end = func() {}
-	f.base, f.place = "base", place{at: follow.Position{ReplID: "id", Offset: 100}, owed: owesNothing}
-	f.hasJoined(follow.Joined{How: follow.Continued, At: f.place.at, Backlog: 1 << 20}, false)
-	return f
+// heard is a feed of "s:<id>" of database 2 of one master, which it follows.
+type heard struct {
+	*feed
+	*line
+	mark *mark
 }
 
-func (f *feed) hears(db int, commands ...string) {
+func fed(t testing.TB, budget int) heard {
+	match := func(key string) bool { return strings.HasPrefix(key, "s:") }
+	h := &hub{db: 2, number: "2"}
+	g := heard{feed: newFeed(feedOptions{hub: h, prefix: "s:", match: match, budget: budget}), line: newLine(h, nil)}
+	g.table = table(t)
+	at := follow.Position{ReplID: "id", Offset: 100}
+	g.restart("base", place{marks: []placeMark{{at: at, slots: noSlots}}, owed: owesNothing})
+	g.expect(1)
+	g.joinsAt(follow.Joined{How: follow.Continued, At: at, Backlog: 1 << 20})
+	offset := at.Offset
+	g.offset = func() int64 { offset++; return offset }
+	if _, _, _ = g.take(flushStop); !g.joined {
+		t.Fatal("it does not follow")
+	}
+	return g
+}
+
+// joinsAt lets the line join.
+func (g *heard) joinsAt(j follow.Joined) {
+	free, at, gen := g.free()
+	mark, from := g.joins(g.line, gen, j, free, make([]string, len(at)), slots{name: noSlots})
+	g.mark, g.ears = mark, []ear{{g.feed, mark, from}}
+}
+
+func (g heard) hears(db int, commands ...string) {
 	for _, c := range commands {
 		var args [][]byte
 		for word := range strings.FieldsSeq(c) {
 			args = append(args, []byte(word))
 		}
-		f.Command(db, args)
+		g.Command(db, args)
 	}
 }
 
@@ -119,14 +139,15 @@ func TestThePlaceMovesBehindTheChangesWithTheLastPage(t *testing.T) {
 	b, _, _ := f.take(flushStop)
 	f.hears(2, "SET s:1 b")
 	f.Reached(follow.Position{ReplID: "id", Offset: 300, DB: 3})
-	if err := f.saw(follow.Position{ReplID: "id", Offset: 350}); err != nil {
+	if err := f.saw(b, []follow.Position{{ReplID: "id", Offset: 350}}); err != nil {
 		t.Fatal(err)
 	}
 	first, last := f.move(b, false), f.move(b, true)
-	if first.From != "base" || first.To != "id 100 0 350 - 1" || last.From != first.To || last.To != "id 200 2 350 - 2" {
+	if first.From != "base" || first.To != "id 100 0 350 - - 1" || last.From != first.To || last.To != "id 200 2 350 - - 2" {
 		t.Errorf("%+v, %+v", first, last)
 	}
-	if f.place, _ = parsePlace(last.To); len(f.pending) != 1 || f.shouldMove() {
+	p, _ := parsePlace(last.To)
+	if f.settle(last.To, p); len(f.pending) != 1 || f.shouldMove() {
 		t.Errorf("pending %v, moves %v", f.pending, f.shouldMove())
 	}
 	f.moved = time.Now().Add(-moveEvery - time.Second)
@@ -143,17 +164,18 @@ func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
 	}{{400, 0, false}, {401, 0, true}, {0, 400, false}, {0, 401, true}} {
 		f := fed(t, 1<<20)
 		f.Reached(follow.Position{ReplID: "id", Offset: 300})
-		f.seen = c.seen
-		f.hasJoined(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "new", Offset: 300}, Shared: 400}, false)
+		f.mark.seen = c.seen
+		f.left(f.mark, f.line, false)
+		f.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "new", Offset: 300}, Shared: 400})
 		if c.sawLate > 0 {
-			if err := f.saw(follow.Position{ReplID: "id", Offset: c.sawLate}); err != nil {
+			if err := f.saw(&batch{}, []follow.Position{{ReplID: "id", Offset: c.sawLate}}); err != nil {
 				t.Error(err)
 			}
 		}
 		if owes := f.debts > f.paid; owes != c.owes {
 			t.Errorf("%+v: owes a pass: %v", c, owes)
 		}
-		if err := f.saw(follow.Position{ReplID: "third", Offset: 1}); err == nil {
+		if err := f.saw(&batch{}, []follow.Position{{ReplID: "third", Offset: 1}}); err == nil {
 			t.Error("values of an unknown master count")
 		}
 	}
@@ -161,8 +183,8 @@ func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
 
 func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
 	f := fed(t, 1<<20)
-	f.owe("a reason")
-	f.owe("another one")
+	f.oweLocked("a reason")
+	f.oweLocked("another one")
 	b, note, err := f.take(flushStop)
 	if err != nil || b.debt != 2 || !strings.HasSuffix(note, "all keys are read: a reason") {
 		t.Fatalf("%+v, %q, %v", b, note, err)
@@ -172,7 +194,7 @@ func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
 		t.Error("it is paid")
 	}
 	b.missed = nil
-	f.owe("meanwhile")
+	f.oweLocked("meanwhile")
 	if f.pay(b); f.paid != 2 || f.debts != 3 {
 		t.Errorf("%d of %d are paid", f.paid, f.debts)
 	}

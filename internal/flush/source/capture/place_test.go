@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"reflect"
 	"testing"
 
 	"baton/internal/redisconn/follow"
@@ -8,20 +9,23 @@ import (
 
 func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
 	at := follow.Position{ReplID: "0123456789012345678901234567890123456789", Offset: 1 << 50, DB: follow.AnyDB}
+	other := follow.Position{ReplID: "x", DB: 15}
 	for _, p := range []place{
-		{at: at, seen: 1<<50 + 7, owed: owesNothing, serial: 1},
-		{at: follow.Position{ReplID: "x", DB: 15}, owed: owesPass},
-		{at: at, owed: owesDelete, serial: 1<<64 - 1},
+		{marks: []placeMark{{at, 1<<50 + 7, noSlots}}, owed: owesNothing, serial: 1},
+		{marks: []placeMark{{other, 0, "abcd0123"}, {at, 9, "00000000"}}, owed: owesPass},
+		{marks: []placeMark{{at, 0, noSlots}}, owed: owesDelete, serial: 1<<64 - 1},
+		{owed: owesPass, serial: 3},
 	} {
-		if got, err := parsePlace(p.String()); err != nil || got != p {
+		if got, err := parsePlace(p.String()); err != nil || !reflect.DeepEqual(got, p) {
 			t.Errorf("%q is %+v, %v; want %+v", p, got, err, p)
 		}
 	}
-	if p, err := parsePlace(""); err != nil || p.owed != owesPass || p.at.ReplID != "" {
+	if p, err := parsePlace(""); err != nil || p.owed != owesPass || len(p.marks) > 0 {
 		t.Errorf("no place: %+v, %v", p, err)
 	}
 	for _, bad := range []string{
-		"x", "id 1 0 0 - ", "id 1 0 0 ? 1", "id -1 0 0 - 1", "id 1 0 -2 - 1", "id 1 0 0 - 1 more", "1526919030474-55 1234",
+		"x", "- ", "? 1", "-- 1", "- -1", "id 1 0 0 - 1", "id 1 0 0 - -", "id 1 0 0 - ? 1", "id -1 0 0 - - 1", "id 1 0 -2 - - 1",
+		"id 1 0 0 - - 1 more", "id 1 0 0 -  - 1", "id 01 0 0 - - 1", "1526919030474-55 1234", "id 1 0 0 - id 2 0 - 1",
 	} {
 		if p, err := parsePlace(bad); err == nil {
 			t.Errorf("%q is %+v", bad, p)

@@ -11,6 +11,29 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
+// batch is what was taken out of a feed for one stage.
+type batch struct {
+	keys       map[string]struct{}
+	marks      []taken
+	debt       int   // the debts that this pass pays; 0: it is none
+	owed       owed  // of the places of a pass
+	leaves     owed  // of the last place of what is none: what is owed then
+	cutOff     bool  // the stream is not followed: it only moves the place
+	missed     error // why the pass may have missed something
+	promotions int   // of the feed, when the last values were read
+	text       string
+	place      place
+	places     []string // all that the database may have made of it
+	final      string   // the last of them
+}
+
+// taken is a mark as it was then.
+type taken struct {
+	*mark
+	at  follow.Position
+	own string
+}
+
 // resume makes the feed go on from where the database is, and waits until the stream is followed. Its
 // error says why it is not.
 func (f *feed) resume(ctx context.Context, text string) error {
@@ -21,18 +44,30 @@ func (f *feed) resume(ctx context.Context, text string) error {
 	if !f.settle(text, p) {
 		f.close()
 		f.restart(text, p)
+		f.hub.add(f)
 	}
 	return f.until(ctx, func() bool { return f.joined || f.movesOnly() })
 }
 
-// catchUp waits until all changes up to here have been heard of, if the stream is followed.
-func (f *feed) catchUp(ctx context.Context, head follow.Position) error {
-	return f.until(ctx, func() bool {
-		return f.movesOnly() || f.joined && f.reached.ReplID == head.ReplID && f.reached.Offset >= head.Offset
+// catchUp waits until all changes up to here have been heard of, if the streams are followed.
+func (f *feed) catchUp(ctx context.Context, heads []follow.Position) error {
+	return f.until(ctx, func() bool { return f.movesOnly() || f.heard(heads) })
+}
+
+// hear is that, where it is not enough that a place can be moved.
+func (f *feed) hear(ctx context.Context, heads []follow.Position) error {
+	return f.until(ctx, func() bool { return f.heard(heads) })
+}
+
+func (f *feed) heard(heads []follow.Position) bool {
+	return f.joined && !slices.ContainsFunc(heads, func(head follow.Position) bool {
+		return !slices.ContainsFunc(f.marks, func(m *mark) bool {
+			return m.line != nil && m.at.ReplID == head.ReplID && m.at.Offset >= head.Offset
+		})
 	})
 }
 
-// until waits until something is so. Its error says why the stream is not followed.
+// until waits until something is so. Its error says why a stream is not followed.
 func (f *feed) until(ctx context.Context, so func() bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,10 +88,18 @@ func (f *feed) until(ctx context.Context, so func() bool) error {
 	return nil
 }
 
-// movesOnly reports whether the stream is not followed, and there is nothing but a place to be moved: after the server has stopped,
+// isCutOff reports whether nothing can be heard of, and need not be.
+func (f *feed) isCutOff() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.movesOnly()
+}
+
+// movesOnly reports whether a stream is not followed, and there is nothing but a place to be moved: after the server has stopped,
 // its backlog begins where it ended.
 func (f *feed) movesOnly() bool {
-	return f.end != nil && !f.joined && len(f.pending) == 0 && f.emptied == "" && f.debts == f.paid && f.base != "" && f.shouldMove()
+	return f.begun && !f.joined && f.problem != nil && len(f.pending) == 0 && f.emptied == "" && f.debts == f.paid && f.base != "" &&
+		f.shouldMove()
 }
 
 // settle finds out what the database has of the last batch; false if another leader has moved the place, or the
@@ -65,10 +108,16 @@ func (f *feed) settle(text string, p place) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.batch
-	if f.end == nil || text != f.base && (b == nil || !slices.Contains(b.places, text)) {
+	if !f.begun || text != f.base && (b == nil || !slices.Contains(b.places, text)) {
 		return false
 	}
+	moved := b != nil && (text == b.final || b.debt > 0 && text != f.base)
 	f.batch, f.base, f.place = nil, text, p
+	if moved {
+		for _, t := range b.marks {
+			t.base = t.at
+		}
+	}
 	if b == nil || b.final == text {
 		return true
 	}
@@ -82,25 +131,24 @@ func (f *feed) settle(text string, p place) bool {
 	return true
 }
 
-// restart begins to follow from a place.
+// restart makes the feed begin at a place.
 func (f *feed) restart(text string, p place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.clear()
-	f.batch, f.base, f.place, f.moved = nil, text, p, time.Now()
+	f.begun, f.gen = true, f.gen+1
+	f.batch, f.base, f.place, f.moved, f.since, f.passAfter = nil, text, p, time.Now(), time.Now(), time.Time{}
 	f.full, f.emptied, f.deletes, f.debts, f.paid, f.tries, f.problem = false, "", p.owed == owesDelete, 0, 0, 0, nil
-	f.seen, f.reached, f.former = p.seen, p.at, former{}
+	f.marks, f.news = nil, nil
+	for _, m := range p.marks {
+		f.marks = append(f.marks, &mark{at: m.at, base: m.at, seen: m.seen, slots: m.slots})
+	}
 	switch {
 	case text == "":
 		f.oweLocked("the job is new")
 	case p.owed != owesNothing:
 		f.oweLocked("an earlier pass was not finished")
 	}
-	if p.at.ReplID == "" {
-		f.start(nil)
-		return
-	}
-	f.start(&p.at)
 }
 
 // take takes out what is to be read; nil if there is nothing. note is what the operator should know.
@@ -112,31 +160,39 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 			return nil, "", err
 		}
 	}
-	news := f.news
-	f.news = ""
+	notes := f.news
 	switch {
-	case f.debts > f.paid:
-		b = &batch{debt: f.debts, owed: owesPass}
-		if f.deletes {
-			b.owed = owesDelete
-		}
-		note = joinNotes(news, "all keys are read: "+f.why)
-		f.clear()
+	case f.passes():
+		b = &batch{debt: f.debts, owed: f.owes()}
+		notes = append(notes, "all keys are read: "+f.why)
 		f.full = false
 	case len(f.pending) == 0 && !f.shouldMove():
-		f.news = news
 		return nil, "", nil
 	default:
-		b, note = &batch{keys: f.pending}, news
-		f.clear()
+		b = &batch{keys: f.pending, leaves: f.owes()}
 	}
-	b.at, b.text, b.place, b.cutOff = f.reached, f.base, f.place, !f.joined
+	f.clear()
+	f.news = nil
+	b.text, b.place, b.cutOff, b.promotions = f.base, f.place, !f.joined, f.promotions
+	for _, m := range f.marks {
+		b.marks = append(b.marks, taken{m, m.at, m.own})
+	}
 	f.batch = b
-	return b, note, nil
+	return b, strings.Join(notes, "; "), nil
 }
 
-func joinNotes(notes ...string) string {
-	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
+// passes reports whether the next batch is a pass.
+func (f *feed) passes() bool { return f.debts > f.paid && !time.Now().Before(f.passAfter) }
+
+// owes is what a place says of a pass.
+func (f *feed) owes() owed {
+	switch {
+	case f.debts == f.paid:
+		return owesNothing
+	case f.deletes:
+		return owesDelete
+	}
+	return owesPass
 }
 
 // decide does what the job says about a command that has emptied the database.
@@ -154,18 +210,32 @@ func (f *feed) decide(onFlush string) error {
 		flush.ErrEmptied, command)
 }
 
+// wasEmptied reports whether a command has emptied the database, and nobody has decided.
+func (f *feed) wasEmptied() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.emptied != ""
+}
+
 // move is the step of a page. final: it is the last page of the batch.
 func (f *feed) move(b *batch, final bool) *flush.Move {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	to := b.place
-	to.seen = max(to.seen, f.seen)
-	to.serial++
+	to := place{serial: b.place.serial + 1, owed: b.place.owed}
 	switch {
 	case b.debt > 0:
-		to.at, to.owed = b.at, b.owed
+		to.owed = b.owed
 	case final:
-		to.at, to.owed = b.at, owesNothing
+		to.owed = b.leaves
+	}
+	for _, t := range b.marks {
+		m := placeMark{at: t.base, seen: t.seen, slots: t.slots}
+		if b.debt > 0 || final {
+			m.at = t.at
+		}
+		if m.at.ReplID != "" {
+			to.marks = append(to.marks, m)
+		}
 	}
 	m := &flush.Move{From: b.text, To: to.String()}
 	b.text, b.place = m.To, to
@@ -177,16 +247,69 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	return m
 }
 
+// saw notes up to where values were read of the masters. Its error says that one of them is none of those
+// that are followed.
+func (f *feed) saw(b *batch, heads []follow.Position) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, head := range heads {
+		i := slices.IndexFunc(f.marks, func(m *mark) bool { return head.ReplID == m.at.ReplID || head.ReplID == m.former.id })
+		if i < 0 {
+			return fmt.Errorf("the values were read of another master than the one whose changes are followed: %w", follow.ErrNotMaster)
+		}
+		m := f.marks[i]
+		if head.ReplID != m.at.ReplID && head.Offset > m.former.shared || head.ReplID == m.at.ReplID && b.promotions != f.promotions {
+			f.oweLocked("values were read of a master that was replaced in that moment")
+		}
+		m.seen = max(m.seen, head.Offset)
+	}
+	b.promotions = f.promotions
+	return nil
+}
+
+// retryPass is how long after a pass that missed something there is another one.
+const retryPass = 2 * time.Second
+
 // pay notes that a pass is complete, and committed.
 func (f *feed) pay(b *batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.batch != b || b.missed != nil {
+	switch {
+	case f.batch != b:
 		return
+	case b.missed != nil: // changes go on meanwhile
+		f.passAfter = time.Now().Add(retryPass)
+		return
+	}
+	for _, t := range b.marks {
+		if t.own != "" {
+			t.slots = t.own
+		}
 	}
 	if f.paid = max(f.paid, b.debt); f.paid == f.debts {
 		f.deletes = false
 	}
+}
+
+// The occasions on which the place of a job that has nothing to do is moved: so that it does not fall out of
+// the server's backlog.
+const (
+	moveEvery = 30 * time.Second
+	moveShare = 8 // after this part of the backlog
+)
+
+// shouldMove reports whether the place in the database is to follow the streams, without any changes.
+func (f *feed) shouldMove() bool {
+	switch {
+	case len(f.marks) == 0:
+		return false
+	case f.base == "" || f.place.owed != f.owes(): // the pass that was owed is over
+		return true
+	}
+	return slices.ContainsFunc(f.marks, func(m *mark) bool {
+		return m.at != m.base && (!f.joined || m.at.ReplID != m.base.ReplID ||
+			time.Since(f.moved) > moveEvery || m.at.Offset-m.base.Offset > m.backlog/moveShare)
+	})
 }
 
 // works reports whether a run would do something, or has to say something.
@@ -194,15 +317,13 @@ func (f *feed) works() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case f.end == nil || f.emptied != "" || f.debts > f.paid:
+	case !f.begun || f.emptied != "" || f.passes():
 		return true
 	case f.joined:
 		return len(f.pending) > 0 || f.shouldMove()
 	}
-	return f.movesOnly() || time.Since(f.left) > patience
+	return f.movesOnly() || time.Since(f.since) > patience
 }
 
 // patience is how long a stream may be interrupted before that is an error.
 const patience = 5 * time.Second
-
-var _ follow.Handler = (*feed)(nil)

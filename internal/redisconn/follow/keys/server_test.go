@@ -128,7 +128,7 @@ func newRig(t testing.TB) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, joined, err := follow.Join(t.Context(), follow.Master{Socket: masters[0].Socket, Wait: 30 * time.Second}, nil)
+	stream, joined, err := follow.Join(t.Context(), follow.Master{Socket: masters[0].Socket, Wait: 30 * time.Second})
 	if err != nil {
 		t.Fatalf("%+v, %v", joined, err)
 	}

@@ -30,7 +30,8 @@ public class Jedis implements Closeable {
         return new Transaction(this);
     }
 
-    void call(String... words) {
+    /** Returns the elements of a reply that has several; those that Redis refused are exceptions. */
+    List<Object> call(String... words) {
         try {
             var request = new StringBuilder("*" + words.length + "\r\n");
             for (var word : words) {
@@ -38,15 +39,16 @@ public class Jedis implements Closeable {
             }
             out.write(request.toString().getBytes(StandardCharsets.UTF_8));
             out.flush();
-            skip();
+            return reply();
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
     }
 
-    /** Reads one reply and throws what is an error. */
-    private void skip() throws IOException {
+    /** Reads one reply, and throws one that is an error. */
+    private List<Object> reply() throws IOException {
         var line = line();
+        var elements = new ArrayList<Object>();
         switch (line.charAt(0)) {
             case '-' -> throw new IllegalStateException(line);
             case '$' -> {
@@ -54,10 +56,17 @@ public class Jedis implements Closeable {
                 if (size >= 0) in.skipNBytes(size + 2);
             }
             case '*' -> {
-                for (int i = Integer.parseInt(line.substring(1)); i > 0; i--) skip();
+                for (int i = Integer.parseInt(line.substring(1)); i > 0; i--) {
+                    try {
+                        elements.add(reply());
+                    } catch (IllegalStateException refused) {
+                        elements.add(refused);
+                    }
+                }
             }
             default -> { }
         }
+        return elements;
     }
 
     private String line() throws IOException {
@@ -78,7 +87,7 @@ public class Jedis implements Closeable {
 
     private static String[] flat(Map<String, String> fields) {
         var all = new ArrayList<String>();
-        fields.forEach((field, value) -> { all.add(field); all.add(value); });
+        fields.forEach((field, value) -> { all.add(field); all.add(Objects.requireNonNull(value)); });
         return all.toArray(new String[0]);
     }
 

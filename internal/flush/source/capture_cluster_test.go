@@ -1,0 +1,301 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/redisconn"
+)
+
+// clusterCapture is a capture of a Cluster.
+type clusterCapture struct {
+	*clusterRig
+	*captureJob
+}
+
+func newClusterCapture(t *testing.T) *clusterCapture {
+	g := newClusterRig(t)
+	j := captureAt(t, redisconn.Options{Cluster: g.cluster.Addresses(), ClientName: "baton-test"})
+	j.options.MaxPct = 100
+	return &clusterCapture{g, j}
+}
+
+func (c *clusterCapture) fill(n int, value string) {
+	for i := range n {
+		c.do("SET", fmt.Sprintf("s:%d", i), value)
+	}
+}
+
+// everything is what the masters have: strings "s:<id>" by their ids.
+func (c *clusterCapture) everything() map[string]string {
+	c.clusterRig.t.Helper()
+	all := map[string]string{}
+	masters, err := c.clusterRig.store.Masters(c.clusterRig.t.Context())
+	if err != nil {
+		c.clusterRig.t.Fatal(err)
+	}
+	for _, m := range masters {
+		conn, err := m.Borrow(c.clusterRig.t.Context())
+		if err != nil {
+			c.clusterRig.t.Fatal(err)
+		}
+		keys, err := redis.Strings(conn.Do("KEYS", "s:*"))
+		_ = conn.Close()
+		if err != nil {
+			c.clusterRig.t.Fatal(err)
+		}
+		for _, key := range keys {
+			value, err := redis.String(c.clusterRig.store.Run(c.clusterRig.t.Context(), key, func(conn redis.Conn) (any, error) {
+				return conn.Do("GET", key)
+			}))
+			if err == nil {
+				all[strings.TrimPrefix(key, "s:")] = value
+			}
+		}
+	}
+	return all
+}
+
+// now runs until one run has gone through, and compares: what was written before it began is in the table.
+func (c *clusterCapture) now() {
+	c.clusterRig.t.Helper()
+	c.goes()
+	same(c.clusterRig.t, "rows", c.everything(), c.table.texts())
+}
+
+// goes runs until one run has gone through.
+func (c *clusterCapture) goes() {
+	c.clusterRig.t.Helper()
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		err := c.run(c.clusterRig.t.Context())
+		if err == nil {
+			return
+		}
+		if time.Now().After(limit) {
+			c.clusterRig.t.Fatal(err)
+		}
+	}
+}
+
+// settles runs until the table is equal: while the Cluster changes, a pass may have to be made once more.
+func (c *clusterCapture) settles() {
+	c.clusterRig.t.Helper()
+	c.cluster.AwaitAgreement()
+	limit := time.Now().Add(time.Minute)
+	for {
+		c.goes()
+		want, got := c.everything(), c.table.texts()
+		if fmt.Sprint(want) == fmt.Sprint(got) {
+			return
+		}
+		if time.Now().After(limit) {
+			same(c.clusterRig.t, "rows", want, got)
+			c.clusterRig.t.FailNow()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestACaptureFollowsEveryMasterOfACluster(t *testing.T) {
+	t.Parallel()
+	c := newClusterCapture(t)
+	c.fill(60, "old")
+	c.now()
+	c.told()
+	for i := range 60 {
+		key := fmt.Sprintf("s:%d", i)
+		switch i % 4 {
+		case 0:
+			c.do("SET", key, "new")
+		case 1:
+			c.do("DEL", key)
+		case 2:
+			c.do("APPEND", key, "er")
+		}
+	}
+	c.now()
+	if notes := c.told(); notes != "" {
+		t.Errorf("notes: %q", notes)
+	}
+	c.die()
+	c.do("DEL", "s:0")
+	c.do("SET", "s:2", "while nobody followed")
+	c.now()
+	if notes := c.told(); !strings.Contains(notes, "+CONTINUE") || strings.Contains(notes, "all keys") {
+		t.Errorf("notes: %q", notes)
+	}
+	c.table.put("3", "wrong")
+	marker := openedCapture(t, c.clusterRig.store)
+	if err := marker.Mark(t.Context(), "new", []string{"s:3", "s:none"}); err != nil {
+		t.Fatal(err)
+	}
+	c.now()
+
+	owner := c.cluster.Owner("s:2")
+	owner.Client(t).Do("FLUSHALL")
+	if err := c.until(func() bool { return false }); !errors.Is(err, flush.ErrEmptied) {
+		t.Errorf("one master was emptied, and the run ended with %v", err)
+	}
+	c.die()
+	c.options.OnFlush = "pass"
+	c.now()
+}
+
+// openedCapture is the source of the job in a process that does not run it.
+func openedCapture(t *testing.T, s *redisconn.Store) interface {
+	Mark(ctx context.Context, newID string, ids []string) error
+} {
+	t.Helper()
+	d, err := Describe(Options{Job: "capture", Type: "capture", Key: "s:<id>", Value: "string"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := d.Open(s, []string{"id", "$value"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources[0].(interface {
+		Mark(ctx context.Context, newID string, ids []string) error
+	})
+}
+
+// writing changes keys until it is ended.
+func (c *clusterCapture) writing(keys int) (end func()) {
+	ctx, cancel := context.WithCancel(c.clusterRig.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			key := fmt.Sprintf("s:%d", rand.IntN(keys))
+			_, _ = c.clusterRig.store.Run(ctx, key, func(conn redis.Conn) (any, error) {
+				if n%5 == 0 {
+					return redis.DoContext(conn, ctx, "DEL", key)
+				}
+				return redis.DoContext(conn, ctx, "SET", key, n)
+			})
+		}
+	})
+	return func() { cancel(); running.Wait() }
+}
+
+// A key that moves is deleted at one master and restored at another: the stream of each says so.
+func TestACaptureIsExactWhileSlotsMove(t *testing.T) {
+	t.Parallel()
+	c := newClusterCapture(t)
+	c.fill(40, "old")
+	c.now()
+	for round := range 3 {
+		end := c.writing(40)
+		move := c.begin(fmt.Sprintf("s:%d", 10+round))
+		c.goes()
+		if round > 0 {
+			if err := move.MoveKeys(fmt.Sprintf("s:%d", 10+round)); err != nil && !strings.Contains(err.Error(), "NOKEY") {
+				t.Fatal(err)
+			}
+			c.goes()
+		}
+		if round == 2 { // the next leader finds it halfway
+			c.die()
+			c.goes()
+		}
+		if err := move.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		c.goes()
+		end()
+		c.settles()
+	}
+	if notes := c.told(); !strings.Contains(notes, "changed hands") {
+		t.Errorf("notes: %q", notes)
+	}
+	c.told()
+	c.do("SET", "s:11", "after all")
+	c.now()
+	if notes := c.told(); notes != "" {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
+// Keys of a slot that changes hands without MIGRATE are gone, and no stream says so.
+func TestASlotThatChangesHandsWithoutItsKeysLeadsToAPass(t *testing.T) {
+	t.Parallel()
+	for _, followed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("followed=%v", followed), func(t *testing.T) {
+			t.Parallel()
+			c := newClusterCapture(t)
+			c.fill(40, "old")
+			c.now()
+			if !followed {
+				c.die()
+			}
+			owner := c.cluster.Owner("s:7")
+			to, err := c.other("s:7")
+			if err != nil {
+				t.Fatal(err)
+			}
+			slot, id := owner.Client(t).Num("CLUSTER", "KEYSLOT", "s:7"), ""
+			for _, r := range c.cluster.Nodes() {
+				if r.Addr() == to.Addr() {
+					client := r.Client(t)
+					id = client.Str("CLUSTER", "MYID")
+					client.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", owner.Client(t).Str("CLUSTER", "MYID"))
+					client.Do("CLUSTER", "SETSLOT", slot, "NODE", id) // the other one hears that it has lost it
+				}
+			}
+			c.cluster.AwaitAgreement()
+			if got := c.everything(); len(got) >= 40 || id == "" {
+				t.Fatalf("%d keys are left", len(got))
+			}
+			c.settles()
+			if !strings.Contains(c.told(), "changed hands") {
+				t.Error("no pass was made for it")
+			}
+		})
+	}
+}
+
+func TestACaptureGoesOnWithAPromotedMasterOfACluster(t *testing.T) {
+	t.Parallel()
+	c := newClusterCapture(t)
+	c.fill(40, "old")
+	c.now()
+	c.told()
+	for round := range 2 {
+		end := c.writing(40)
+		c.goes()
+		if round == 1 {
+			c.die() // the next leader finds another master than the one that its place is of
+		}
+		c.cluster.Failover("s:1")
+		end()
+		c.settles()
+	}
+	notes := c.told()
+	if !strings.Contains(notes, "promoted") || strings.Contains(notes, "all keys") {
+		t.Errorf("notes: %q", notes)
+	}
+	for round := range 2 {
+		end := c.writing(40)
+		c.goes()
+		owner := c.cluster.Owner("s:1")
+		owner.Kill()
+		c.cluster.AwaitOwner("s:1", owner)
+		c.goes()
+		owner.Restart()
+		c.cluster.AwaitWhole()
+		end()
+		if round == 1 {
+			c.die()
+		}
+		c.settles()
+	}
+	t.Log(c.told())
+}

@@ -1,0 +1,82 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// ErrRefused is what a target answers that will never take an event.
+var ErrRefused = errors.New("refused")
+
+// Refused is an error that matches [ErrRefused].
+func Refused(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// Later is an error after which the service wants no message for a time.
+type Later struct {
+	Wait time.Duration
+	Err  error
+}
+
+// Error implements error.
+func (l *Later) Error() string { return l.Err.Error() }
+
+// longestWait bounds what a service can ask for.
+const longestWait = 10 * time.Minute
+
+// slowDown is how long a service that says "too many" is left alone: its limits are for a minute.
+const slowDown = time.Minute
+
+// judge says what a status means to the delivery.
+func judge(a Answer) error {
+	text := strings.TrimSpace(fmt.Sprintf("the answer is %d %s", a.Status, http.StatusText(a.Status)))
+	switch {
+	case a.Status >= 200 && a.Status < 300:
+		return nil
+	case a.Status >= 300 && a.Status < 400:
+		return Refused("%s: it wants the request sent elsewhere; correct the address", text)
+	case a.Status == http.StatusRequestTimeout || a.Status == http.StatusTooManyRequests, a.Status >= 500:
+		if wait := retryAfter(a.RetryAfter); wait > 0 {
+			return &Later{wait, errors.New(text)}
+		}
+		return errors.New(text)
+	}
+	return Refused("%s", text)
+}
+
+// coded is a service that answers every request with a code in a JSON body, whatever the status:
+// 0 alone is a delivery.
+type coded struct {
+	service  string         // "a DingTalk bot"
+	field    string         // that has the code
+	refusals map[int]string // codes with which trying again is of no use, and why
+	tooMany  []int          // codes that say that the limit is reached
+}
+
+func (c coded) judge(a Answer) error {
+	var fields map[string]json.RawMessage
+	code := -1
+	if json.Unmarshal(a.Body, &fields) != nil || json.Unmarshal(fields[c.field], &code) != nil {
+		if err := judge(a); err != nil {
+			return err
+		}
+		return fmt.Errorf("the answer is %d without %s: is this the address of %s?", a.Status, c.field, c.service)
+	}
+	if code == 0 {
+		return judge(a)
+	}
+	if why, refused := c.refusals[code]; refused {
+		return Refused("%s %d: %s", c.field, code, why)
+	}
+	for _, limit := range c.tooMany {
+		if code == limit {
+			return &Later{slowDown, fmt.Errorf("%s %d: too many messages", c.field, code)}
+		}
+	}
+	return fmt.Errorf("the answer has %s %d", c.field, code)
+}

@@ -1,0 +1,27 @@
+package service
+
+import "time"
+
+// wecom is a group bot of WeCom (WeChat Work). It takes 20 messages a minute, each of 2,048 bytes.
+// The key in its address is all that it asks for.
+var wecom = Format{
+	Name: "wecom",
+	Encode: func(m Message, _ string) ([]byte, error) {
+		return encodeChat(said(m, 2000, "<@"))
+	},
+	Judge: coded{
+		service: "a WeCom bot", field: "errcode",
+		refusals: map[int]string{
+			40008: "the request is malformed",
+			40035: "the request is malformed",
+			40058: "the request is malformed",
+			44004: "the request is malformed",
+			45002: "the text is too long",
+			93000: "the address belongs to no bot",
+			93004: "the bot is disabled",
+			93008: "the bot is not in the group",
+		},
+		tooMany: []int{45009},
+	}.judge,
+	Pace: Pace{18, time.Minute}, // of 20: the service's minute is not ours
+}

@@ -1,0 +1,103 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport/cluster"
+	"baton/internal/testsupport/nemesis"
+)
+
+const (
+	// ordinary is how long an ordinary test run breaks things; CHAOS_TIME asks for more.
+	ordinary = 60 * time.Second
+	// each is what a fault takes on average.
+	each = 2200 * time.Millisecond
+	// settleWithin is how long the tables may differ from Redis when nothing is broken, and nobody writes.
+	settleWithin = 90 * time.Second
+)
+
+// Every change of Redis is in the table in the end, by whatever command it was made, and whatever was killed,
+// frozen, cut, promoted or held up.
+func TestCapture(t *testing.T) {
+	total, seed := plan(t)
+	fmt.Printf("chaos of capture for %v with CHAOS_SEED=%d\n", total, seed)
+	l := newLab(t, seed)
+	defer l.Keep(t, "capture", seed, l.logs)
+
+	traffic, stop := context.WithCancel(t.Context())
+	defer stop()
+	var writing sync.WaitGroup
+	for _, w := range l.writers {
+		writing.Go(func() { w.run(traffic) })
+	}
+	l.nemesis.Rest(2 * time.Second)
+	l.nemesis.Rage(nemesis.Draw(seed, int(total/each), traits(), pace()))
+	l.background.Wait()
+	l.whole()
+	l.nemesis.Rest(2 * lease)
+	stop()
+	writing.Wait()
+	l.Add("nobody writes any more")
+	l.settle()
+	l.retire()
+	l.report()
+}
+
+func plan(t *testing.T) (total time.Duration, seed uint64) {
+	t.Helper()
+	total = ordinary
+	if text := os.Getenv("CHAOS_TIME"); text != "" {
+		var err error
+		if total, err = time.ParseDuration(text); err != nil || total < 10*time.Second {
+			t.Fatalf("$CHAOS_TIME is %q: want a duration of at least 10s, such as 2m", text)
+		}
+	}
+	return total, nemesis.Seed(t)
+}
+
+// settle waits until the tables are what Redis is, and stay it.
+func (l *lab) settle() {
+	began, equal := time.Now(), 0
+	for equal < 2 {
+		wrongs, rows, err := l.compare()
+		switch {
+		case err == nil && len(wrongs) == 0:
+			equal++
+			l.rows, l.settled = rows, time.Since(began)
+		case time.Since(began) > settleWithin:
+			l.Wrong("%v after the last write and without any fault: %v", settleWithin, err)
+			for _, w := range wrongs {
+				l.Wrong("%s", w)
+			}
+			return
+		default:
+			equal = 0
+		}
+		l.nemesis.Rest(500 * time.Millisecond)
+	}
+}
+
+// retire ends the nodes in order, which they must obey.
+func (l *lab) retire() {
+	for _, n := range l.cluster.Nodes {
+		if !n.Running() {
+			continue
+		}
+		if code := n.Terminate(cluster.TermWithin); code != 0 {
+			l.Wrong("%s was told to end and did with code %d", n.ID, code)
+		}
+	}
+}
+
+func (l *lab) logs() map[string]string {
+	files := map[string]string{}
+	for _, n := range l.cluster.Nodes {
+		files[n.ID+".log"] = n.Log()
+	}
+	return files
+}

@@ -1,0 +1,15 @@
+// Package capture captures a Redis behind Sentinels that programs change by every command there is, breaks
+// whatever takes part at random, and compares the tables with Redis.
+//
+//	make chaos-capture CHAOS_TIME=30m     # CHAOS_SEED=N replays a schedule of faults
+//
+// What the tables must hold, Redis itself says in the end: nothing is expected of a write, and it may fail.
+package capture
+
+import (
+	"testing"
+
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }

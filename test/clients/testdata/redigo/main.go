@@ -1,0 +1,72 @@
+// Program redigo calls the functions of clients/redigo: see the test.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+
+	changed "baton/clients/redigo"
+)
+
+func main() {
+	c, err := redis.Dial("tcp", os.Args[1])
+	must(err)
+	users, hits := changed.Index{Key: "changed:user"}, changed.Index{Key: "changed:hits"}
+	save := func(id string, fields map[string]any) error { return changed.Save(c, "user:"+id, fields, users, id) }
+	switch os.Args[2] {
+	case "each":
+		must(save("ä 1", map[string]any{"n": 7}))
+		must(changed.Remove(c, "user:2", users, "2"))
+		must(changed.Count(c, "hits:home", 2, hits, "home"))
+		must(changed.CountField(c, "views", 16, "123456789", 3))
+		must(changed.Change(c, changed.Index{Key: "changed:board", Scored: true}, []string{"a", "b"}, func(send func(string, ...any)) {
+			send("ZADD", "board", 1, "a", 2, "b")
+		}))
+	case "work":
+		worker, n := number(os.Args[3]), number(os.Args[4])
+		for i := range n {
+			id := strconv.Itoa(worker*1000 + i%50)
+			if i%7 == 6 {
+				must(changed.Remove(c, "user:"+id, users, id))
+			} else {
+				must(save(id, map[string]any{"n": i}))
+			}
+			page := strconv.Itoa(i % 10)
+			must(changed.Count(c, "hits:"+page, 1, hits, page))
+			must(changed.CountField(c, "views", 16, page, 1))
+			fmt.Println(i)
+		}
+	case "lost":
+		report(changed.Count(c, "hits:lost", 1, hits, "lost"))
+	case "lost-field":
+		report(changed.CountField(c, "views", 1, "lost", 1))
+	case "refused":
+		report(save("1", map[string]any{"n": 1}))
+		must(changed.CountField(c, "views", 16, "1", 1)) // the connection is fit for more
+	case "null":
+		report(save("1", map[string]any{"n": nil}))
+	}
+}
+
+func report(err error) {
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	fmt.Println("ok")
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	must(err)
+	return n
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
