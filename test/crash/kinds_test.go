@@ -54,10 +54,10 @@ func fixtures() map[kind]fixture {
 	return map[kind]fixture{
 		counters: {fillCounters, moreCounters, "counts", sums(row.InputField), 2, func(s spec) source.Options {
 			return source.Options{Key: s.Live, Rows: partRows}
-		}, []string{"stage", "HSCAN", "HGET", "HLEN", "stage_discard"}},
+		}, []string{"stage", "HSCAN", "HGET", "HLEN", "HMGET", "counters_deal", "stage_discard"}},
 		plain: {fillCounters, moreCounters, "counts", sums("id"), 2, func(s spec) source.Options {
 			return source.Options{Key: s.Rows, Changed: s.Live, Rows: partRows}
-		}, []string{"counters_stage", "TYPE", indexScan, "counters_gather", "counters_seal", "HSCAN", "HGET", "HLEN", "stage_discard"}},
+		}, []string{"counters_stage", "TYPE", indexScan, "counters_gather", "counters_seal", "HSCAN", "HGET", "HLEN", "HMGET", "counters_deal", "stage_discard"}},
 		watermark: {fillCounters, moreCounters, "counts", sums(row.InputField), 0, func(s spec) source.Options {
 			return source.Options{Key: s.Kept, Rows: partRows}
 		}, []string{"EXISTS", "HLEN", "HSCAN"}},

@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/parts"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
@@ -38,9 +39,8 @@ type CountersOptions struct {
 // Counters reads one hash of counters: a flush.Source.
 //
 // Adding a delta is not idempotent, so a stage is cut into parts that are the
-// same at every reading, and the database's ledger remembers each part. The part
-// of a field is FNV-1a (64 bit) of its bytes, modulo the number of parts that was
-// stored at staging. That is a format: a stage may outlive an upgrade.
+// same at every reading, and the database's ledger remembers each part. How many there are, and
+// whether they are cut by order, is stored at staging: see [parts.Dealing].
 type Counters struct {
 	staging.Key
 	inputs []string
@@ -83,26 +83,87 @@ func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Pa
 		return err
 	}
 	defer c.Close()
+	dealt, whole, err := s.cut(ctx, c, st)
+	if err != nil {
+		return err
+	}
+	if whole != nil {
+		return s.hand(whole.Take, 0, st.Parts, yield)
+	}
 	for lo := 0; lo < st.Parts; {
-		w := newWindow(lo, st.Parts, s.budget)
-		if err := s.collect(ctx, c, st, w); err != nil {
+		w := parts.NewWindow(lo, dealt, s.budget)
+		if err := s.collect(ctx, c, st, w.Add); err != nil {
 			return err
 		}
-		for part := lo; part < w.hi; part++ {
-			if page := s.page(w, part); len(page.Records) > 0 {
-				if err := yield(page); err != nil {
-					return err
-				}
-			}
+		if err := s.hand(w.Take, lo, w.Hi, yield); err != nil {
+			return err
 		}
-		lo = w.hi
+		lo = w.Hi
 	}
 	return nil
 }
 
+// hand yields the parts lo ≤ part < hi, each as one page.
+func (s *Counters) hand(take func(part int) []parts.Pair, lo, hi int, yield func(flush.Page) error) error {
+	for part := lo; part < hi; part++ {
+		pairs := take(part)
+		if len(pairs) == 0 {
+			continue
+		}
+		page := flush.Page{Part: part, Lane: part % s.lanes, Records: recordsOf(pairs, s.inputs, s.field)}
+		if err := yield(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut finds out how the fields are dealt out. Whether they are to be cut by order was decided when the stage
+// was made; where the parts end follows from the fields, and is kept beside the stage, for later readings: of
+// them some fields may be gone (HEXPIRE). If this reading has found it out, the whole stage is in memory.
+func (s *Counters) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (dealt parts.Dealing, whole *parts.Whole, err error) {
+	dealt = parts.ByHash(st.Parts)
+	if st.Parts < 2 {
+		return dealt, nil, nil
+	}
+	const doing = "deal out the stage of"
+	meta, err := redis.Strings(redis.DoContext(c, ctx, "HMGET", s.MetaKey(), "id", "parts", "ends"))
+	if err != nil {
+		return dealt, nil, s.Fail(doing, err)
+	}
+	if meta[0] != st.ID {
+		return dealt, nil, s.Stale(st)
+	}
+	size, ordered := parts.Ordered(meta[1])
+	if !ordered {
+		return dealt, nil, nil
+	}
+	if meta[2] == "" {
+		whole = parts.NewWhole(st.Parts, size)
+		if err := s.collect(ctx, c, st, whole.Add); err != nil {
+			return dealt, nil, err
+		}
+		own := whole.Cut()
+		reply, err := redis.Strings(s.Script(ctx, doing, countersDealScript, s.MetaKey(), st.ID, own))
+		switch {
+		case err != nil:
+			return dealt, nil, err
+		case len(reply) < 2:
+			return dealt, nil, s.Stale(st)
+		}
+		if meta[2] = reply[1]; meta[2] != own {
+			whole = nil
+		}
+	}
+	if dealt, err = parts.Of(meta[2], st.Parts); err != nil || !dealt.Ordered() {
+		whole = nil
+	}
+	return dealt, whole, s.Fail(doing, err)
+}
+
 // collect makes one pass over the stage. It fails rather than hand over parts of
 // which something may be missing.
-func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage, w *window) error {
+func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage, add func(field, value []byte)) error {
 	var seen int64
 	var field []byte // waits for its value
 	all := func() bool { return false }
@@ -111,7 +172,7 @@ func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage
 			field = text
 			return
 		}
-		w.add(field, text)
+		add(field, text)
 		field = nil
 		seen++
 	})
@@ -132,26 +193,20 @@ func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage
 	return nil
 }
 
-// page takes one part out of the window, as records without duplicates.
-func (s *Counters) page(w *window, part int) flush.Page {
-	pairs := w.take(part)
-	return flush.Page{Part: part, Lane: part % s.lanes, Records: recordsOf(pairs, s.inputs, s.field)}
-}
-
 // recordsOf makes records of counters. name is the input that is a counter's name.
-func recordsOf(pairs []pair, inputs []string, name string) []row.Record {
+func recordsOf(pairs []parts.Pair, inputs []string, name string) []row.Record {
 	n := len(inputs)
 	raws := make([]row.Raw, 0, len(pairs)*n)
 	records := make([]row.Record, len(pairs))
 	for i, pair := range pairs {
 		for _, input := range inputs {
-			text := pair.value
+			text := pair.Value
 			if input == name {
-				text = pair.field
+				text = pair.Field
 			}
 			raws = append(raws, row.Raw{Text: text, OK: true})
 		}
-		records[i] = row.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+		records[i] = row.Record{Key: pair.Field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
 	}
 	return records
 }
@@ -163,7 +218,7 @@ var countersSpec = Spec{
 		return row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger}, nil
 	},
 	commands: func(Options, string) []string {
-		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0", "HDEL M passed")
+		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0", "HDEL M passed", "PERSIST M", "EVAL s 1 M", "EVALSHA s 1 M")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewCounters(s, CountersOptions{

@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/source/paging"
+	"baton/internal/flush/source/parts"
 	"baton/internal/redisconn"
 )
 
@@ -71,9 +72,9 @@ func (s *Totals) scanKeys(ctx context.Context, c redisconn.Conn, cursor, match s
 
 // readKeys reads the totals of some ids. A key that is gone meanwhile, or on another
 // node, is left out: the next pass will find it, wherever it is.
-func (s *Totals) readKeys(ctx context.Context, c redisconn.Conn, ids []pair, page *totalsPage) error {
+func (s *Totals) readKeys(ctx context.Context, c redisconn.Conn, ids []parts.Pair, page *totalsPage) error {
 	for _, id := range ids {
-		if err := c.Send("GETRANGE", s.row.Key(id.field), 0, longestTotal-1); err != nil {
+		if err := c.Send("GETRANGE", s.row.Key(id.Field), 0, longestTotal-1); err != nil {
 			return s.fail("read", err)
 		}
 	}
@@ -89,7 +90,7 @@ func (s *Totals) readKeys(ctx context.Context, c redisconn.Conn, ids []pair, pag
 		case err != nil:
 			return s.fail("read", err)
 		case total != "":
-			page.set(ids[i].field, total)
+			page.set(ids[i].Field, total)
 		}
 	}
 	return nil

@@ -2,14 +2,12 @@ package source
 
 import (
 	"errors"
-	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
 	"baton/internal/flush/source/idlist"
@@ -100,48 +98,121 @@ func TestPartsDoNotDependOnMemoryOrOnRedis(t *testing.T) {
 	}
 }
 
-func TestWindowKeepsWithinItsBudgetAndHandsOverDistinctFields(t *testing.T) {
-	w := newWindow(2, 10, 2000)
-	want := map[int][]string{}
-	fields := make([]string, 300)
-	for i := range fields {
-		fields[i] = fmt.Sprintf("f%d", i)
+// A stage is cut by the order of its fields, so that each transaction writes neighbours, if it is not large.
+// Later readings keep to it, with any memory, also where Redis has lost in a failover where the parts end, and
+// where fields are gone meanwhile, because their time to live is over.
+func TestPartsAreNeighboursIfTheStageIsNotLarge(t *testing.T) {
+	g := newRig(t)
+	g.fillCounters("views:3", 1000)
+	src := g.counters(CountersOptions{PartRows: 100})
+	st := stageNow(t, src, "a")
+	whole := partsOf(t, g.counters(CountersOptions{}), st)
+	last := ""
+	for part := range 10 {
+		if len(whole[part]) != 100 {
+			t.Errorf("part %d has %d fields", part, len(whole[part]))
+		}
+		for _, field := range whole[part] {
+			field, _, _ := strings.Cut(field, "=")
+			if field <= last {
+				t.Errorf("%s comes after %s", field, last)
+			}
+			last = field
+		}
 	}
-	for range 2 { // HSCAN may return a field again
-		rand.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
+	resumed := stageNow(t, g.counters(CountersOptions{PartRows: 7}), "b")
+	if resumed.Parts != 10 || !resumed.Resumed {
+		t.Errorf("found %+v", resumed)
+	}
+	same := func(when string, budget int) {
+		t.Helper()
+		if diff := difference(whole, partsOf(t, g.counters(CountersOptions{MemoryBudget: budget}), resumed)); diff != "" {
+			t.Errorf("%s, %d bytes: %.1000s", when, budget, diff)
+		}
+	}
+	for _, budget := range []int{0, 1, 5000} {
+		same("again", budget)
+		g.Do("HDEL", src.MetaKey(), "ends")
+		same("after a failover", budget)
+	}
+	g.Do("HDEL", viewsStage, "article:500")
+	for part, fields := range whole {
+		whole[part] = slices.DeleteFunc(fields, func(f string) bool { return strings.HasPrefix(f, "article:500=") })
+	}
+	same("without a field", 0)
+}
+
+// Stages of an older version, and large ones, are by hash.
+func TestStageThatIsLargeOrOfAnOlderVersionIsCutByHash(t *testing.T) {
+	g := newRig(t)
+	g.fillCounters("views:3", 1000)
+	large := g.counters(CountersOptions{PartRows: 100})
+	large.Large = 999
+	st := stageNow(t, large, "a")
+	if parts, err := redis.String(g.Conn.Do("HGET", large.MetaKey(), "parts")); parts != "10" || err != nil {
+		t.Errorf("cut in %q, %v", parts, err)
+	}
+	for part, fields := range partsOf(t, g.counters(CountersOptions{}), st) {
 		for _, f := range fields {
-			w.add([]byte(f), []byte("1"))
-			if w.bytes > 2000 && w.hi-w.lo > 1 {
-				t.Fatalf("%d bytes held in %d parts", w.bytes, w.hi-w.lo)
+			if name, _, _ := strings.Cut(f, "="); idlist.Part([]byte(name), 10) != part {
+				t.Errorf("%s is in part %d", name, part)
 			}
 		}
 	}
-	for _, f := range fields {
-		part := idlist.Part([]byte(f), 10)
-		want[part] = append(want[part], f)
-	}
-	if w.hi <= w.lo {
-		t.Fatal("no part was kept")
-	}
-	held := 8 * partCost
-	for i, text := range w.parts {
-		if w.lo+i >= w.hi && text != nil {
-			t.Errorf("part %d is held outside of the window", w.lo+i)
+}
+
+// Two leaders may find out at the same time where parts end, and of one some fields may be gone
+// already. Both keep to the first answer.
+func TestFirstAnswerWhereThePartsEndCounts(t *testing.T) {
+	for _, first := range []string{"h", "b"} {
+		g := newRig(t)
+		g.fillCounters("views:3", 1000)
+		src := g.counters(CountersOptions{PartRows: 500})
+		st := stageNow(t, src, "a")
+		want := map[string]string{"h": "h", "b": "b\x0barticle:100"}[first]
+		src.Store = watched(g.store, func(step string) error {
+			if step == redistest.Before("counters_deal") {
+				g.Do("HSET", src.MetaKey(), "ends", want)
+			}
+			return nil
+		})
+		got := partsOf(t, src, st)
+		if ends, err := redis.String(g.Conn.Do("HGET", src.MetaKey(), "ends")); ends != want || err != nil {
+			t.Errorf("ends %q, %v", ends, err)
 		}
-		held += cap(text)
-	}
-	if held != w.bytes {
-		t.Errorf("%d bytes are held, %d accounted for", held, w.bytes)
-	}
-	for part := w.lo; part < w.hi; part++ {
-		var got []string
-		for _, p := range w.take(part) {
-			got = append(got, p.field)
+		for part, fields := range got {
+			for _, f := range fields {
+				name, _, _ := strings.Cut(f, "=")
+				if by := map[string]int{"h": idlist.Part([]byte(name), 2), "b": strings.Compare(name, "article:100") + 1}[first]; min(by, 1) != part {
+					t.Errorf("%s: %s is in part %d", first, name, part)
+				}
+			}
 		}
-		slices.Sort(want[part])
-		if diff := cmp.Diff(want[part], got); diff != "" {
-			t.Errorf("part %d: %s", part, diff)
-		}
+	}
+}
+
+// An older version reads "parts" as a number. It must fail, rather than deal out by hash.
+func TestStageThatIsCutByOrderIsRefusedByOlderVersions(t *testing.T) {
+	g := newRig(t)
+	g.fillCounters("views:3", 1000)
+	src := g.counters(CountersOptions{PartRows: 100})
+	stageNow(t, src, "a")
+	old := redis.NewScript(1, "return {'staged', tonumber(redis.call('HGET', KEYS[1], 'parts')), 1000}")
+	reply, err := redis.Values(old.Do(g.Conn, src.MetaKey()))
+	if err != nil || len(reply) != 1 {
+		t.Errorf("an older version gets %v, %v", reply, err)
+	}
+}
+
+func TestEndsThatBatonHasNotWrittenAreRefused(t *testing.T) {
+	g := newRig(t)
+	g.fillCounters("views:3", 1000)
+	src := g.counters(CountersOptions{PartRows: 100})
+	st := stageNow(t, src, "a")
+	g.Do("HSET", src.MetaKey(), "ends", "n")
+	err := src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page was handed over"); return nil })
+	if err == nil || !strings.Contains(err.Error(), "the ends of its parts") {
+		t.Errorf("read: %v", err)
 	}
 }
 

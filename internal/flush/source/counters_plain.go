@@ -56,6 +56,7 @@ var (
 	countersGatherScript  = loadScript("counters_gather", -1) // the first argument is their number
 	countersSealScript    = loadScript("counters_seal", 3)
 	countersBacklogScript = loadScript("counters_backlog", 3)
+	countersDealScript    = loadScript("counters_deal", 1)
 )
 
 // NewPlainCounters checks the options; it does not connect.
@@ -237,7 +238,7 @@ func (s *PlainCounters) move(ctx context.Context, c redisconn.Conn, st flush.Sta
 // gone then.
 func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err error) {
 	reply, err := redis.Values(s.Script(ctx, "seal the stage of", countersSealScript,
-		s.IndexKey(), s.StageKey(), s.MetaKey(), st.ID, s.partRows))
+		s.IndexKey(), s.StageKey(), s.MetaKey(), st.ID, s.partRows, s.Large))
 	if err != nil {
 		return false, err
 	}
@@ -284,7 +285,8 @@ var plainSpec = Spec{
 		return captured(o, row.Inputs{Names: []string{row.InputValue}, Guarantee: row.ByLedger})
 	},
 	commands: func(_ Options, holds string) []string {
-		all := append(slices.Clone(stagingCommands), "EXISTS I", "RENAME K I", "MGET R", "DEL R", "HLEN S", "HSCAN S 0", "EVAL s 4 I S M R")
+		all := append(slices.Clone(stagingCommands), "EXISTS I", "RENAME K I", "MGET R", "DEL R", "HLEN S", "HSCAN S 0", "EVAL s 4 I S M R",
+			"PERSIST M")
 		switch holds {
 		case "zset":
 			return append(all, "ZCARD K", "ZSCAN I 0", "ZSCORE I m", "ZREM I m")

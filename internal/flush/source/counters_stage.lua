@@ -26,7 +26,7 @@ if meta[1] then
   if tonumber(meta[4] or gathered) ~= gathered then
     return {'lost', meta[1]}
   end
-  return {meta[2] and 'sealed' or 'gathering', meta[1], tonumber(meta[2] or 0), waiting + gathered, meta[3] or ARGV[2]}
+  return {meta[2] and 'sealed' or 'gathering', meta[1], tonumber(string.match(meta[2] or '0', '^%d+')), waiting + gathered, meta[3] or ARGV[2]}
 end
 if gathered > 0 then
   return {'orphan'}

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/parts"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
@@ -137,7 +138,7 @@ func (s *Totals) fail(doing string, err error) error {
 // totalsPage collects a page. Of a counter that comes twice the later total counts.
 type totalsPage struct {
 	at    map[string]int
-	pairs []pair
+	pairs []parts.Pair
 	bytes int
 }
 
@@ -151,11 +152,11 @@ func (p *totalsPage) full(rows int) bool { return len(p.pairs) >= rows || p.byte
 
 func (p *totalsPage) set(name, total string) {
 	if i, twice := p.at[name]; twice {
-		p.pairs[i].value = total
+		p.pairs[i].Value = total
 		return
 	}
 	p.at[name] = len(p.pairs)
-	p.pairs = append(p.pairs, pair{name, total})
+	p.pairs = append(p.pairs, parts.Pair{Field: name, Value: total})
 	p.bytes += len(name) + len(total)
 }
 

@@ -193,8 +193,8 @@ func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
 			return nil, s.Fail("look into", err)
 		}
 		for _, m := range members {
-			if !slices.Contains(ids, m.field) {
-				ids = append(ids, m.field)
+			if !slices.Contains(ids, m.Field) {
+				ids = append(ids, m.Field)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/parts"
 	"baton/internal/redisconn"
 )
 
@@ -38,12 +39,12 @@ func (s *Counters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 }
 
 // records are what a page would have of some counters.
-func (s *Counters) records(pairs []pair) []row.Record {
-	w := newWindow(0, 1, s.budget)
+func (s *Counters) records(pairs []parts.Pair) []row.Record {
+	w := parts.NewWindow(0, parts.ByHash(1), s.budget)
 	for _, p := range pairs {
-		w.add([]byte(p.field), []byte(p.value))
+		w.Add([]byte(p.Field), []byte(p.Value))
 	}
-	return s.page(w, 0).Records
+	return recordsOf(w.Take(0), s.inputs, s.field)
 }
 
 // Peek reads up to n counters, the staged ones first. It changes nothing.
@@ -63,14 +64,14 @@ func (s *PlainCounters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 		if err != nil {
 			return nil, s.Fail("look into", err)
 		}
-		var counts []pair
+		var counts []parts.Pair
 		for _, id := range ids {
-			count, err := redis.String(redis.DoContext(c, ctx, "GETRANGE", s.row.Key(id.field), 0, longestTotal-1))
+			count, err := redis.String(redis.DoContext(c, ctx, "GETRANGE", s.row.Key(id.Field), 0, longestTotal-1))
 			if err != nil {
 				return nil, s.Fail("look into the counters of", err)
 			}
 			if count != "" { // else it has been moved meanwhile, or there never was one
-				counts = append(counts, pair{id.field, count})
+				counts = append(counts, parts.Pair{Field: id.Field, Value: count})
 			}
 		}
 		records = append(records, s.records(counts)...)
@@ -98,7 +99,7 @@ func (s *Totals) Peek(ctx context.Context, n int) ([]row.Record, error) {
 
 // glimpse reads up to n elements of a hash, a set or a zset, whichever of these it may
 // be: fields and values, members, or members and scores. A key that is missing has none.
-func glimpse(ctx context.Context, c redisconn.Conn, key string, n int, types ...string) ([]pair, error) {
+func glimpse(ctx context.Context, c redisconn.Conn, key string, n int, types ...string) ([]parts.Pair, error) {
 	if n <= 0 {
 		return nil, nil
 	}
@@ -110,16 +111,16 @@ func glimpse(ctx context.Context, c redisconn.Conn, key string, n int, types ...
 		return nil, redis.Error("WRONGTYPE it is a " + kind)
 	}
 	command := map[string]string{"hash": "HSCAN", "set": "SSCAN", "zset": "ZSCAN"}[kind]
-	var pairs []pair
+	var pairs []parts.Pair
 	half := false // a field waits for its value
 	enough := func() bool { return len(pairs) >= n }
 	_, err = c.ScanKey(ctx, command, key, "0", redisconn.NewScanPace(), enough, func(text []byte) {
 		switch {
 		case half:
-			pairs[len(pairs)-1].value = string(text)
+			pairs[len(pairs)-1].Value = string(text)
 			half = false
 		default:
-			pairs = append(pairs, pair{field: string(text)})
+			pairs = append(pairs, parts.Pair{Field: string(text)})
 			half = kind != "set"
 		}
 	})

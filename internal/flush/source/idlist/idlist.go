@@ -20,8 +20,9 @@ func Over(text []byte) *List { return &List{text: text} }
 // List collects ids and sorts them. It has no pointer for each id: the garbage
 // collector would follow a million of them again and again while pages are written.
 type List struct {
-	text   []byte
-	places []row.Ranked // where the texts are
+	text     []byte
+	places   []row.Ranked // where the texts are
+	integers bool         // all are, of a list that is sorted
 }
 
 // Sized makes a list for about so many ids.
@@ -78,8 +79,25 @@ func (p *List) Each() iter.Seq2[int, int] {
 	}
 }
 
+// At is the id at that place.
+func (p *List) At(i int) []byte { return p.id(p.places[i]) }
+
+// Range is the list of the ids from one place up to another.
+func (p *List) Range(from, to int) *List { return &List{text: p.text, places: p.places[from:to]} }
+
+// Integers reports whether the list was sorted by number.
+func (p *List) Integers() bool { return p.integers }
+
+// Compare compares two ids as Sort does.
+func Compare(a []byte, b string, integers bool) int {
+	if integers {
+		return compareIntegers(string(a), b)
+	}
+	return strings.Compare(string(a), b)
+}
+
 // Sort sorts the ids as a database's key would: by number if all of them are
-// integers (of any size), else by bytes. Only speed depends on it. It also drops
+// integers (of any size), else by bytes. Parts of a stage depend on it, else only speed. It also drops
 // duplicates, but for one: a scan may return an id more than once.
 func (p *List) Sort() {
 	order := func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
@@ -93,6 +111,7 @@ func (p *List) Sort() {
 			p.places[i].Rank = rankOfBytes(p.id(p.places[i]))
 		}
 	}
+	p.integers = integers
 	p.places, _ = row.SortRanked(p.places, nil)
 	for rest := p.places; len(rest) > 0; { // those of one rank
 		n := row.SameRank(rest)

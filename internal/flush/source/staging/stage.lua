@@ -11,7 +11,9 @@
 -- The job of the reply is the one that has staged it, whatever it is called now.
 -- Of a large stage whose records are removed one by one the last quarter is left to
 -- Discard: see stage_remove. Its size is kept for that, and how many have "passed".
--- The number of parts is computed once, here: it must be the same at every reading.
+-- The number of parts is computed once, here: it must be the same at every reading. Parts of one that is
+-- not large are cut by the order of its records. An older version, which knows parts by hash only, would
+-- take others for those in the ledger, and fails at what is no number.
 local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD'}
 local part_rows = tonumber(ARGV[2])
 local one_by_one = part_rows == 0
@@ -28,7 +30,7 @@ if staged ~= 'none' then
   end
   if meta[1] then
     redis.call('HDEL', KEYS[3], 'passed') -- who finds it reads all that is left
-    return {'staged', meta[1], tonumber(meta[2]), redis.call(card[staged], KEYS[2]), meta[3] or ARGV[5]}
+    return {'staged', meta[1], tonumber(string.match(meta[2] or '', '^%d+')), redis.call(card[staged], KEYS[2]), meta[3] or ARGV[5]}
   end
   if not one_by_one then
     return {'orphan'}
@@ -53,9 +55,10 @@ end
 local source = redis.call('EXISTS', KEYS[2]) == 1 and KEYS[2] or KEYS[1]
 local size = redis.call(card[staged], source)
 local parts = one_by_one and 0 or math.ceil(size / part_rows)
+local kept = parts > 1 and size <= tonumber(ARGV[6]) and parts .. ' by order of ' .. size or parts
 redis.call('PERSIST', source)
-redis.call('HDEL', KEYS[3], 'passed', 'size')
-redis.call('HSET', KEYS[3], 'id', ARGV[1], 'parts', parts, 'job', ARGV[5])
+redis.call('HDEL', KEYS[3], 'passed', 'size', 'ends')
+redis.call('HSET', KEYS[3], 'id', ARGV[1], 'parts', kept, 'job', ARGV[5])
 if one_by_one and size >= tonumber(ARGV[6]) then
   redis.call('HSET', KEYS[3], 'size', size)
 end
