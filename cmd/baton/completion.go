@@ -19,7 +19,7 @@ func newCompletionCommand(e cmdline.Env) *cobra.Command {
 bash needs its package bash-completion. The packages of baton have all three
 scripts.`,
 		Example:   "  baton completion bash\n  baton completion zsh\n  baton completion fish",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.MatchAll(cmdline.OneArg, cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

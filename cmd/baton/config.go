@@ -66,7 +66,7 @@ func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
 			"by what daylight saving does to them within a year.",
 		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n" +
 			"  baton config check --no-files ./baton.yaml\n  baton config check -o json",
-		Args: cobra.MaximumNArgs(1),
+		Args: cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := existingConfig(cmd, e, args)
 			if err != nil {
@@ -184,7 +184,7 @@ func newConfigShowCommand(e cmdline.Env) *cobra.Command {
 		Use:     "show [FILE]",
 		Short:   "Print the configuration in effect, without secrets",
 		Example: "  baton config show\n  baton config show ./baton.yaml -o json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := cmdline.ConfigPath(cmd, e)
 			if err != nil {
@@ -234,7 +234,7 @@ func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 			"baton.yaml; - is standard output). An existing file is kept, unless --force is\n" +
 			"given.",
 		Example: "  baton config init\n  baton config init /etc/baton/baton.yaml\n  baton config init -",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cmdline.AtMostOneArg,
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := "baton.yaml"
 			if len(args) == 1 {
@@ -263,7 +263,7 @@ func newConfigSchemaCommand(e cmdline.Env) *cobra.Command {
 			"/usr/share/baton/baton.schema.json. It does not mark every mistake: config\n" +
 			"check does.",
 		Example: "  baton config schema > baton.schema.json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := e.Stdout.Write(config.Schema)
 			return err

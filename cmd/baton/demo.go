@@ -34,7 +34,7 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 			"  baton demo --scene capture\n" +
 			"  baton demo --duration 30s --chaos 3s -o json\n" +
 			"  baton demo --redis redis://127.0.0.1/0 --database postgres://me@127.0.0.1/db",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			program, err := os.Executable()
 			if err != nil {
@@ -85,7 +85,7 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 // newNaiveCommand is the program that the demo runs beside the nodes.
 func newNaiveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "naive FILE", Hidden: true, Args: cobra.ExactArgs(1),
+		Use: "naive FILE", Hidden: true, Args: cmdline.OneArg,
 		Short: "The program that baton replaces, for the demo",
 		RunE:  func(cmd *cobra.Command, args []string) error { return demo.RunNaive(cmd.Context(), args[0]) },
 	}

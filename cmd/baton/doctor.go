@@ -31,7 +31,7 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 			"2 if the configuration cannot be used.",
 		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n" +
 			"  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := cmdline.ConfigPath(cmd, e)
 			if err != nil {

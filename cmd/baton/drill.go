@@ -28,7 +28,7 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 			"work took to end, and how long no node led. Exit code 1 if a handover took\n" +
 			"longer than a lease, or if no other node can take over.",
 		Example: "  baton drill\n  baton drill --to db2 --back\n  baton drill --rounds 10 -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if rounds < 1 || rounds > 1000 {
 				return cmdline.UsageError(errors.New("--rounds: want a number from 1 to 1000"))

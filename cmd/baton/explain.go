@@ -21,7 +21,7 @@ func newExplainCommand(e cmdline.Env) *cobra.Command {
 			"databases say is added if they answer within a second. Exit code 1 if the\n" +
 			"election cannot be read, or if the named node has never registered.",
 		Example: "  baton explain\n  baton explain db2\n  baton explain db2 -o json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			node := ""
 			if len(args) > 0 {

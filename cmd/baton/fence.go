@@ -29,13 +29,14 @@ func newFenceCommand(e cmdline.Env) *cobra.Command {
 func newFenceListCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the epochs of the locks and the fences of the jobs",
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the epochs of the locks and the fences of the jobs",
 		Long: "List the epochs of the locks, which are in Redis, and the fences of the jobs,\n" +
 			"which are in their databases, and mark those that are refused. Exit code 1 if\n" +
 			"one of the databases does not answer; the others are listed.",
 		Example: "  baton fence list\n  baton fence list -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {
@@ -68,7 +69,7 @@ func newFenceResetCommand(e cmdline.Env) *cobra.Command {
 			"terminal it asks first; elsewhere it wants --yes. With nothing to do the exit\n" +
 			"code is 0.",
 		Example: "  baton fence reset\n  baton fence reset --yes --reason 'redis was restored from the wrong dump'",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {

@@ -53,7 +53,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	one := first(t, `^run (\S+) `, c.run("job", "run", "report", "--reason", "month's end").stdout)
 	c.matches(c.run("job", "run", "report"), cmdline.ExitFailure, `^$`, `job "report" is running already: run \S+, for \S+ now`)
 	two := first(t, `^run (\S+) `, c.run("job", "run", "report", "--force").stdout)
-	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +2 runs, the latest for \S+ +never +in \d+d +- +-$`, `^$`)
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +2 runs, the latest for \S+ +in \d+d +never +- +-$`, `^$`)
 	c.matches(c.run("job", "show", "report"), cmdline.ExitOK,
 		`(?ms)^runs +sleep$.*^overlap +forbid$.*^run +`+one+` on db1: for \S+, by \S+: month's end$.^run +`+two+` on db1: for \S+, forced by \S+$`, `^$`)
 	c.matches(c.run("job", "cancel", "report", "--run", "x"), cmdline.ExitFailure, `^$`, `run x of job "report" is not open: nothing was cancelled; baton job show report lists open runs`)
@@ -67,12 +67,12 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c.until("forced by", "job", "history", "report")
 	c.matches(c.run("job", "history", "report"), cmdline.ExitOK,
 		`(?ms)^WHEN \(Europe/Berlin\) +TRIGGER +ATTEMPT +STATE +TOOK +EXIT +NODE +EPOCH +ERROR OR REASON$.*`+
-			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +manual +1 +cancelled +\S+ +- +db1 +\d+ +cancelled by \S+: too slow.* \(by \S+: month's end\)$.*`+
-			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +missed +- +- +db1 +\d+ +nothing was known of the job: .* slots count from \d\d:\d\d`, `^$`)
+			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +manual +1 +cancelled +\S+ +- +db1 +…\d+ +cancelled by \S+: too slow.* \(by \S+: month's end\)$.*`+
+			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +missed +- +- +db1 +…\d+ +nothing was known of the job: .* slots count from \d\d:\d\d`, `^$`)
 	c.matches(c.run("job", "history", "report", "-n", "0"), cmdline.ExitUsage, `^$`, `-n 0: want a number above 0`)
 
 	c.matches(c.run("job", "run", "fails", "--watch"), cmdline.ExitFailure, `failed: exit code 3 in \S+\n$`, `run \S+ of job "fails": failed: .*exit code 3`)
-	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +failing +failed \(exit code 3\) \S+ ago `, `^$`)
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +failing +in \d+d +failed \(exit code 3\) \S+ ago `, `^$`)
 	var entries []operate.Entry
 	if err := json.Unmarshal([]byte(c.run("job", "history", "fails", "-n", "1", "-o", "json").stdout), &entries); err != nil || len(entries) != 1 ||
 		*entries[0].Run.ExitCode != 3 || entries[0].Run.Output != "hush-hush\n" {
@@ -109,13 +109,13 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 
 	c.matches(c.run("job", "pause", "report", "--for", "2h", "--reason", "upgrade"), cmdline.ExitOK,
 		`^job "report" is paused by \S+: upgrade, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0[12]:00\n$`, `^$`)
-	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +paused for another (2h|1h59m)\S* +never +once a node leads +- +-$`, `^$`)
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +paused for another (2h|1h59m)\S* +once a node leads +never +- +-$`, `^$`)
 	c.matches(c.run("job", "pause", "apart", "--until", "2100-01-01T10:00:00+02:00"), cmdline.ExitOK, `^job "apart" is paused by \S+, until 2100-01-01 08:00:00 \+00:00\n$`, `^$`)
 	c.matches(c.run("job", "show", "apart"), cmdline.ExitOK, `(?m)^paused +by \S+, since \S+ \S+ [+-]\d\d:\d\d, until \S+ \S+ [+-]\d\d:\d\d; baton job resume apart ends that$`, `^$`)
 	c.matches(c.run("job", "pause", "--all", "--reason", "restore"), cmdline.ExitOK, `^all jobs are paused by \S+: restore\n$`, `^$`)
 	c.matches(c.run("job", "pause", "--all", "--until", "23:59"), cmdline.ExitOK, `^all jobs were paused already, by \S+: restore; the reason is now: by \S+, until \d{4}-\d\d-\d\d 23:59:00 \+0[12]:00\n$`, `^$`)
 	c.matches(c.run("job", "pause", "--all"), cmdline.ExitOK, `^all jobs were paused already, by \S+; the reason is now: by \S+\n$`, `^$`)
-	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +paused with all +never +paused +- +-$`, `^$`)
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +paused with all +paused +never +- +-$`, `^$`)
 	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends that$`, `^$`)
 	c.matches(c.run("job", "resume", "fails"), cmdline.ExitOK, `^job "fails" was not paused; but all jobs are paused by \S+; baton job resume --all ends that\n$`, `^$`)
 	c.matches(c.run("job", "resume", "--all"), cmdline.ExitOK, `^all jobs are resumed; they were paused by \S+, for \S+\n$`, `^$`)

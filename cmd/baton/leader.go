@@ -17,7 +17,7 @@ func newLeaderCommand(e cmdline.Env) *cobra.Command {
 		Use:     "leader",
 		Short:   "Print the node that leads; exit code 3 if none does",
 		Example: "  baton leader\n  baton leader -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				s, err := r.Election(cmd.Context())

@@ -65,7 +65,7 @@ func printLocks(out io.Writer, held []lockcmd.State, now time.Time) error {
 	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	p("LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\tOWNER\n")
 	for _, l := range held {
-		node, epoch, since, left := l.NodeID, fmt.Sprint(l.Epoch), text.Duration(now.Sub(l.Since)), "no expiry"
+		node, epoch, since, left := l.NodeID, show.Epoch(l.Epoch), text.Duration(now.Sub(l.Since)), "no expiry"
 		if l.Foreign {
 			node, epoch, since = "(not baton)", "-", "-"
 		}

@@ -18,7 +18,7 @@ func newNotifyCommand(e cmdline.Env) *cobra.Command {
 		Short:   "Test where notifications go",
 		Long:    "Test the targets of notify in the configuration of the daemon on this host.",
 		Example: "  baton notify test",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 	}
 	cmd.AddCommand(newNotifyTestCommand(e))
 	return cmd
@@ -35,7 +35,7 @@ func newNotifyTestCommand(e cmdline.Env) *cobra.Command {
 			"sends it as it sends any other: with its user, environment, files and proxy.\n" +
 			"It is one attempt. The exit code is 1 if a target has not taken it.",
 		Example: "  baton notify test\n  baton notify test ops",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := operate.Order{Kind: operate.KindTestNotify, By: cmdline.UserName()}
 			if len(args) > 0 {

@@ -46,7 +46,7 @@ func newPauseCommand(e cmdline.Env) *cobra.Command {
 			"shows it. Paused again, the election stays paused under the new reason. Exit\n" +
 			"code 1 if a node still leads after --wait.",
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				o := operate.Order{Kind: operate.KindPause, By: cmdline.UserName(), Reason: reason, Wait: wait.limit()}
@@ -90,7 +90,7 @@ func newResumeCommand(e cmdline.Env) *cobra.Command {
 			"3 if no node leads after --wait; the pause has ended all the same. Without a\n" +
 			"pause it does nothing.",
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				d, err := r.Do(cmd.Context(),

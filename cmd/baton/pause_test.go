@@ -75,7 +75,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 		t.Errorf("the events are %q, want won paused stepped_down paused resumed won", told)
 	}
 	table := c.run("status", "--events=2")
-	const resumedLine, wonLine = `\S+ \S+ [+-]\d\d:\d\d +resumed +- +\d+ +by \S+\n`, `\S+ \S+ [+-]\d\d:\d\d +won +db\d +\d+ *\n`
+	const resumedLine, wonLine = `\S+ \S+ [+-]\d\d:\d\d +resumed +- +…\d+ +by \S+\n`, `\S+ \S+ [+-]\d\d:\d\d +won +db\d +…\d+ *\n`
 	if !regexp.MustCompile(`^TIME +EVENT +NODE +EPOCH +REASON\n(` + resumedLine + wonLine + `|` + wonLine + resumedLine + `)$`).MatchString(table.stdout) {
 		t.Errorf("status --events=2: %+v", table)
 	}
@@ -139,9 +139,9 @@ func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 		"status --events 0":      "--events 0: want a number above 0",
 		"status --events=-1":     "--events -1: want a number above 0",
 		"status --events -w":     "either --events or --watch",
-		"status --events 1 2":    "at most 1 arg",
+		"status --events 1 2":    "takes one argument, got 2",
 		"status --events=three":  "invalid argument",
-		"pause now":              `unknown command "now"`,
+		"pause now":              `pause takes no arguments, got "now"`,
 		"resume --wait tomorrow": "invalid argument",
 	} {
 		if got := c.run(strings.Fields(args)...); got.code != cmdline.ExitUsage || !strings.Contains(got.stderr, want) {

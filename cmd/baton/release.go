@@ -66,7 +66,7 @@ func newReleaseCommand(e cmdline.Env) *cobra.Command {
 			"whose node may still be alive: two nodes would act at once.",
 		Example: "  ExecStopPost=/usr/bin/baton release --crashed\n" +
 			"  baton release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if crashed == (owner != "") {
 				return cmdline.UsageError(errors.New("say either --crashed or --owner; see baton release --help"))

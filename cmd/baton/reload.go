@@ -24,7 +24,7 @@ func newReloadCommand(e cmdline.Env) *cobra.Command {
 			"result. A change of what belongs to the node (node, redis, election, http)\n" +
 			"takes a restart.",
 		Example: "  baton config check && baton reload\n  systemctl reload baton",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := doOnHost(cmd, e, socket, operate.Order{Kind: operate.KindReload, By: cmdline.UserName()}); err != nil {
 				return err

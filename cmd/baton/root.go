@@ -109,7 +109,7 @@ func newRootCommand(e cmdline.Env) *cobra.Command {
 	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	root.SetFlagErrorFunc(cmdline.LikeFlag)
+	root.SetFlagErrorFunc(cmdline.FlagError)
 	root.AddGroup(groups()...)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.SetHelpCommandGroupID(groupSetup)

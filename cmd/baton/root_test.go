@@ -20,17 +20,17 @@ func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"xyz":                                "baton: unknown command \"xyz\" for \"baton\"\nsee baton --help\n",
 		"versio":                             "baton: unknown command \"versio\" for \"baton\"\n\nDid you mean this?\n\tversion\n\nsee baton --help\n",
-		"version x":                          "baton: unknown command \"x\" for \"baton version\"\nsee baton version --help\n",
+		"version x":                          "baton: version takes no arguments, got \"x\"\nsee baton version --help\n",
 		"version --nope":                     "baton: unknown flag: --nope\nsee baton version --help\n",
 		"version --outptu json":              "baton: unknown flag: --outptu\n\nDid you mean this?\n\t--output\n\nsee baton version --help\n",
-		"version --color maybe":              "baton: invalid argument \"maybe\" for \"--color\" flag: want auto, always or never\nsee baton version --help\n",
+		"version --color maybe":              "baton: invalid argument \"maybe\" for --color: want auto, always or never\nsee baton version --help\n",
 		"job":                                "baton: baton job needs list, show, next, run, logs, history, cancel, pause, resume, preview, verify or backfill\nsee baton job --help\n",
-		"version -o xml":                     "baton: invalid argument \"xml\" for \"-o, --output\" flag: want table, json or yaml\nsee baton version --help\n",
-		"completion":                         "baton: accepts 1 arg(s), received 0\nsee baton completion --help\n",
+		"version -o xml":                     "baton: invalid argument \"xml\" for -o, --output: want table, json or yaml\nsee baton version --help\n",
+		"completion":                         "baton: completion needs an argument: bash|zsh|fish\nsee baton completion --help\n",
 		"completion tcsh":                    "baton: invalid argument \"tcsh\" for \"baton completion\"\nsee baton completion --help\n",
 		"config":                             "baton: baton config needs check, show, init or schema\nsee baton config --help\n",
 		"config chek":                        "baton: unknown command \"chek\" for \"baton config\"\n\nDid you mean this?\n\tcheck\n\nsee baton config --help\n",
-		"config check a b":                   "baton: accepts at most 1 arg(s), received 2\nsee baton config check --help\n",
+		"config check a b":                   "baton: config check takes one argument, got 2: a b\nsee baton config check --help\n",
 		"lock --break=":                      "baton: invalid lock request: redis key is empty: give it a name\n",
 		"lock -n 0 a -- true":                "baton: -n is 0: a semaphore has 1 slot or more\nsee baton lock --help\n",
 		"lock --wait 1s --no-wait a -- true": "baton: if any flags in the group [wait no-wait] are set none of the others can be; [no-wait wait] were all set\nsee baton lock --help\n",
@@ -134,4 +134,31 @@ func TestEveryCommandHasAShortHelpAndNoSurprise(t *testing.T) {
 		}
 	}
 	walk(newRootCommand(cmdline.Env{}))
+}
+
+func TestWhatPeopleTypeIsUnderstoodOrExplained(t *testing.T) {
+	c := newCLI(t)
+	for args, want := range map[string]string{
+		"stepdown db2":                  `(?s)it is always the leader that steps down; for db2 to lead next: baton stepdown --to db2`,
+		"job history x -n many":         `invalid argument "many" for -n, --number: want a whole number`,
+		"job pause x --for ever":        `invalid argument "ever" for --for: want a duration such as 30s`,
+		"status --watch=perhaps":        `invalid argument "perhaps" for -w, --watch: want true or false`,
+		"dead show":                     `dead show needs an argument: ID`,
+		"job next a b":                  `takes one argument, got 2: a b`,
+		"ps --config /nowhere":          `/nowhere`,
+		"ls --config /nowhere":          `/nowhere`,
+		"jobs ls --config /nowhere":     `/nowhere`,
+		"dead ls --config /nowhere":     `/nowhere`,
+		"fence ls --config /nowhere":    `/nowhere`,
+		"stage ls --config /nowhere":    `/nowhere`,
+		"stage rm x --config /nowhere":  `/nowhere`,
+		"dead rm 12 --config /nowhere":  `/nowhere`,
+		"job preview --config /nowhere": `say which job; baton job list shows them`,
+	} {
+		got := c.run(strings.Fields(args)...)
+		c.matches(got, cmdline.ExitUsage, `^$`, want)
+		if strings.Contains(got.stderr, "strconv") || strings.Contains(got.stderr, "arg(s)") {
+			t.Errorf("baton %s: %s", args, got.stderr)
+		}
+	}
 }

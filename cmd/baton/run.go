@@ -29,7 +29,7 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 			"does. Without a configuration file it campaigns and runs no jobs.",
 		Example: "  baton run --config /etc/baton/baton.yaml\n" +
 			"  baton run --redis redis://127.0.0.1:6379/0 --lock-key reports --http off",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {

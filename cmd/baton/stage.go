@@ -41,9 +41,10 @@ func newStageListCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "list",
+		Aliases: []string{"ls"},
 		Short:   "List the stages that no job flushes",
 		Example: "  baton stage list\n  baton stage list -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withStages(cmd, e, func(r *direct.Site) error {
 				left, unknown := r.LeftStages(cmd.Context())
@@ -86,14 +87,15 @@ func newStageDropCommand(e cmdline.Env) *cobra.Command {
 	var yes bool
 	var store string
 	cmd := &cobra.Command{
-		Use:   "drop KEY",
-		Short: "Remove a stage that no job flushes, for good",
+		Use:     "drop KEY",
+		Aliases: []string{"rm"},
+		Short:   "Remove a stage that no job flushes, for good",
 		Long: "Remove a stage that no job flushes: its changes are lost. On a terminal it\n" +
 			"asks first; elsewhere it wants --yes. A stage that a job of the configuration\n" +
 			"flushes is never dropped, and none while a node runs with another\n" +
 			"configuration.",
 		Example: "  baton stage drop changed:user\n  baton stage drop changed:user --yes",
-		Args:    cobra.ExactArgs(1),
+		Args:    cmdline.OneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withStages(cmd, e, func(r *direct.Site) error {
 				left, err := r.LeftStages(cmd.Context())

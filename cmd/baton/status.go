@@ -24,8 +24,9 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 	var every time.Duration
 	var events int
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show the leader, the nodes and the jobs, or the events",
+		Use:     "status",
+		Aliases: []string{"ps", "ls"},
+		Short:   "Show the leader, the nodes and the jobs, or the events",
 		Long: "Show which node leads, whether data is late, what is wrong and what to do\n" +
 			"about it; then the nodes and the jobs. --watch shows it again and again: on a\n" +
 			"terminal in place, until Ctrl-C, elsewhere one below the other. It goes on\n" +
@@ -33,7 +34,7 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 			"access to the databases, as the leader last counted them.",
 		Example: "  baton status\n  baton status --watch\n  baton status -o json\n" +
 			"  baton status --events       # the last 20 events, the newest last\n  baton status --events 200",
-		Args: cobra.MaximumNArgs(1),
+		Args: cmdline.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := countOfEvents(cmd, args, &events); err != nil {
 				return cmdline.UsageError(err)
@@ -118,7 +119,7 @@ func printEvents(out io.Writer, events []diagnose.Event) error {
 	for _, e := range events {
 		epoch := "-"
 		if e.Epoch != 0 {
-			epoch = fmt.Sprint(e.Epoch)
+			epoch = show.Epoch(e.Epoch)
 		}
 		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05.000 -07:00"), e.Event,
 			cmp.Or(e.NodeID, "-"), epoch, e.Why())

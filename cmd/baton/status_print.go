@@ -61,7 +61,7 @@ func (t statusTables) leader() {
 // locks lists those that jobs have of their own.
 func (t statusTables) locks() {
 	if len(t.s.Locks) > 0 {
-		t.print("\nLOCK\tLEADER\tEPOCH\tFOR\tLEASE\n")
+		t.print("\nLOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\n")
 	}
 	for _, lock := range t.s.Locks {
 		switch l := lock.Leader; {
@@ -70,7 +70,7 @@ func (t statusTables) locks() {
 		case l.Foreign:
 			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseLeft(l.LeaseLeftMS))
 		default:
-			t.print("%s\t%s\t%d\t%s\t%s\n", lock.Key, l.NodeID, l.Epoch, text.Duration(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+			t.print("%s\t%s\t%s\t%s\t%s\n", lock.Key, l.NodeID, show.Epoch(l.Epoch), text.Duration(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 		}
 	}
 }

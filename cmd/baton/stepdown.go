@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 			"any that is ready. With --all-locks every lock of the configuration is handed\n" +
 			"over, one after the other.",
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
-		Args:    cobra.NoArgs,
+		Args:    noSuccessor,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				o := operate.Order{Kind: operate.KindStepDown, By: cmdline.UserName(), Reason: reason, To: to, Wait: wait.limit()}
@@ -58,6 +59,14 @@ func newStepDownCommand(e cmdline.Env) *cobra.Command {
 	cmdline.NodeNames(e).AsFlag(cmd, "to")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
+}
+
+// noSuccessor refuses arguments: a node there could be the one to step down, or its successor.
+func noSuccessor(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return fmt.Errorf("it is always the leader that steps down; for %s to lead next: baton stepdown --to %[1]s", args[0])
+	}
+	return cmdline.NoArgs(cmd, args)
 }
 
 // noneToStepDown is the error that no node leads, and why, as far as that is known.

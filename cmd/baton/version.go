@@ -68,7 +68,7 @@ func newVersionCommand(e cmdline.Env) *cobra.Command {
 		Use:     "version",
 		Short:   "Print what this binary is",
 		Example: "  baton version\n  baton version -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			return out.Print(e.Stdout, b, func(w io.Writer) error { return show.Say(w, "%s\n", b) })

@@ -139,7 +139,9 @@ func (w *watch) frame(now time.Time) error {
 	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
 		// What is not known any more has no colours: nothing old is shown in green.
-		if err := printStatus(show.SheetOf(&text, w.sheet.Colour && w.err == nil && !w.slow(now), width), w.state(now)); err != nil {
+		frame := show.SheetOf(&text, w.sheet.Colour && w.err == nil && !w.slow(now), width)
+		frame.Live = true
+		if err := printStatus(frame, w.state(now)); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -24,7 +23,7 @@ func newWhoCommand(e cmdline.Env) *cobra.Command {
 			"configuration, and those of baton lock. With --server only those of the node's\n" +
 			"configuration. A free lock is not listed: baton status says why it is free.",
 		Example: "  baton who\n  baton who -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				held, err := r.Held(cmd.Context())
@@ -46,9 +45,9 @@ func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
 		return show.Say(out, "no locks are held\n")
 	}
 	w := show.NewTable(out)
-	_ = show.Say(w, "LOCK\tNODE\tEPOCH\tSINCE\tLEASE LEFT\n") // Flush returns a write error
+	_ = show.Say(w, "LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\n") // Flush returns a write error
 	for _, l := range held {
-		node, epoch, since, left := l.Leader.NodeID, fmt.Sprint(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since)), "no expiry"
+		node, epoch, since, left := l.Leader.NodeID, show.Epoch(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since)), "no expiry"
 		if l.Leader.Foreign {
 			node, epoch, since = "(not baton)", "-", "-"
 		}

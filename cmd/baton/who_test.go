@@ -27,7 +27,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	c.until("reports", "who", "--config", "two.yaml")
 	c.until("baton  ", "who", "--config", "two.yaml")
 	c.matches(c.run("who", "--config", "two.yaml"), cmdline.ExitOK,
-		`(?s)^LOCK +NODE +EPOCH +SINCE +LEASE LEFT\nbaton +db1 +\d+ +\S+ +\S+\nforeign +\(not baton\) +- +- +\S+\nreports +db1 +\d+ +\S+ +\S+\n$`, `^$`)
+		`(?s)^LOCK +NODE +EPOCH +FOR +LEASE LEFT\nbaton +db1 +…\d+ +\S+ +\S+\nforeign +\(not baton\) +- +- +\S+\nreports +db1 +…\d+ +\S+ +\S+\n$`, `^$`)
 	var held []diagnose.Lock
 	if err := json.Unmarshal([]byte(c.run("who", "--config", "two.yaml", "-o", "json").stdout), &held); err != nil || len(held) != 3 || held[0].Leader.NodeID != "db1" || held[0].Leader.Epoch == 0 || !held[1].Leader.Foreign {
 		t.Errorf("-o json: %+v, %v", held, err)

@@ -6,7 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/user"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -80,5 +84,31 @@ func TestAnOrderThatIsGivenUpIsNotAskedForAgain(t *testing.T) {
 	cancel()
 	if _, err := c.Do(ctx, operate.Order{Kind: operate.KindRun, Job: "users"}); err == nil || len(sent()) != 0 {
 		t.Errorf("sent %d times, %v", len(sent()), err)
+	}
+}
+
+func TestTheGroupOfASocketIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if got := operate.GroupOf(filepath.Join(dir, "gone", "admin.sock")); got != "its group" {
+		t.Errorf("of a socket that is not there: %s", got)
+	}
+	group, err := user.LookupGroup("daemon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid, err := strconv.Atoi(group.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 { // who may give files away
+		gid, group.Name = os.Getgid(), ""
+		if g, err := user.LookupGroupId(strconv.Itoa(gid)); err == nil {
+			group.Name = g.Name
+		}
+	} else if err := os.Chown(dir, 0, gid); err != nil {
+		t.Fatal(err)
+	}
+	if got := operate.GroupOf(filepath.Join(dir, "admin.sock")); !strings.HasPrefix(got, "group "+group.Name+" (sudo usermod -aG "+group.Name+" ") {
+		t.Error(got)
 	}
 }

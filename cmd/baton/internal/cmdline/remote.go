@@ -125,7 +125,7 @@ func OpenOrAsk[T any](cmd *cobra.Command, e Env, load loader, open func(config.C
 	}
 	var none T
 	return none, fmt.Errorf("%w\nor ask a node: --server https://host:port, "+
-		"or as a member of its group --server unix://%s (%w)", err, socket, unusable)
+		"or as a member of %s --server unix://%s (%w)", err, operate.GroupOf(socket), socket, unusable)
 }
 
 // cause is the file that may not be read.

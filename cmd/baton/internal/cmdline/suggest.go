@@ -1,14 +1,10 @@
 package cmdline
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"baton/internal/text"
 )
 
 // Parent is a command that does nothing but by those below it.
@@ -43,21 +39,3 @@ func didYouMean(words []string) string {
 
 // closest is how many letters a word may be away from one that is known.
 const closest = 2
-
-// LikeFlag adds to an error about a flag those that it may have been meant for.
-func LikeFlag(cmd *cobra.Command, err error) error {
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok || len(unknown.GetSpecifiedName()) < closest {
-		return err
-	}
-	name := unknown.GetSpecifiedName()
-	var like []string
-	compare := func(f *pflag.Flag) {
-		if !f.Hidden && (strings.HasPrefix(f.Name, name) || text.Edits(f.Name, name) <= closest) {
-			like = append(like, "--"+f.Name)
-		}
-	}
-	cmd.LocalFlags().VisitAll(compare)
-	cmd.InheritedFlags().VisitAll(compare)
-	return fmt.Errorf("%w%s", err, didYouMean(like))
-}

@@ -15,7 +15,7 @@ import (
 func OneJob(e Env) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return cobra.ExactArgs(1)(cmd, args)
+			return OneArg(cmd, args)
 		}
 		return SayWhich("", NamesOfJobs(cmd, e))
 	}
@@ -30,7 +30,7 @@ func OneOrTheJob(e Env, name *string) cobra.PositionalArgs {
 			}
 		}
 		*name = args[0]
-		return cobra.ExactArgs(1)(cmd, args)
+		return OneArg(cmd, args)
 	}
 }
 

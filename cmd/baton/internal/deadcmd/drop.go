@@ -18,9 +18,10 @@ func newDeadDropCommand(e cmdline.Env) *cobra.Command {
 	var f deadFlags
 	var yes bool
 	cmd := &cobra.Command{
-		Args:  cobra.ArbitraryArgs,
-		Use:   "drop ID... | --job JOB --all",
-		Short: "Remove dead letters for good",
+		Args:    cobra.ArbitraryArgs,
+		Use:     "drop ID... | --job JOB --all",
+		Aliases: []string{"rm"},
+		Short:   "Remove dead letters for good",
 		Long: "Remove dead letters for good: the records are lost, unless their source has\n" +
 			"them still. On a terminal it asks first; elsewhere it wants --yes. Those of a\n" +
 			"job that is not in the configuration any more are found with --database. Exit\n" +

@@ -24,14 +24,15 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 	var n int
 	var counted bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List dead letters, the newest first",
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List dead letters, the newest first",
 		Long: "List dead letters, the newest first: of all databases, also of jobs that are\n" +
 			"not configured any more. --count counts them by job and reason instead. Long\n" +
 			"texts are cut, but not with -o json; baton dead show has the whole letter.",
 		Example: "  baton dead list --job users --since 1h\n  baton dead list --count\n" +
 			"  baton dead list --text '\"city\":\"99\"' -n 1000 -o json",
-		Args: cobra.NoArgs,
+		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err

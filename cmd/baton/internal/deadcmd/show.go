@@ -25,7 +25,7 @@ func newDeadShowCommand(e cmdline.Env) *cobra.Command {
 		Long: "Show one dead letter: where it comes from, the whole reason and the whole\n" +
 			"record. ID is its id, or a beginning of it that no other has.",
 		Example: "  baton dead show 3f2a9c41d07b\n  baton dead show 3f2a9c41d07b -o json",
-		Args:    cobra.ExactArgs(1),
+		Args:    cmdline.OneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withDead(cmd, e, func(d operate.Operator) error {
 				l, err := letterOf(cmd.Context(), d, args[0], f.Database)

@@ -66,8 +66,8 @@ func printHistory(out io.Writer, name string, entries []operate.Entry, zone *tim
 	_ = show.Say(w, "WHEN (%s)\tTRIGGER\tATTEMPT\tSTATE\tTOOK\t%s\tNODE\tEPOCH\tERROR OR REASON\n", zone, result)
 	for _, e := range entries {
 		if m := e.Missed; m != nil {
-			_ = show.Say(w, "%s\t-\t-\t%s\t-\t-\t%s\t%d\t%s\n",
-				m.First.In(zone).Format(time.DateTime), painted(w, "missed"), m.NodeID, m.Epoch, missedSlots(*m, zone))
+			_ = show.Say(w, "%s\t-\t-\t%s\t-\t-\t%s\t%s\t%s\n",
+				m.First.In(zone).Format(time.DateTime), painted(w, "missed"), m.NodeID, show.Epoch(m.Epoch), missedSlots(*m, zone))
 			continue
 		}
 		r := *e.Run
@@ -75,9 +75,9 @@ func printHistory(out io.Writer, name string, entries []operate.Entry, zone *tim
 		if command {
 			did = exitCode(r)
 		}
-		_ = show.Say(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n",
+		_ = show.Say(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
-			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, remark(r, zone))
+			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, show.Epoch(r.Epoch), remark(r, zone))
 	}
 	return w.Flush()
 }

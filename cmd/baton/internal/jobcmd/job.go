@@ -11,6 +11,7 @@ import (
 func New(e cmdline.Env) *cobra.Command {
 	return cmdline.Parent(&cobra.Command{
 		Use:     "job",
+		Aliases: []string{"jobs"},
 		Short:   "Show jobs, and give orders for them",
 		Example: "  baton job list\n  baton job show users\n  baton job run users --watch",
 	}, newJobListCommand(e), newJobShowCommand(e), newJobNextCommand(e), newJobRunCommand(e), newJobLogsCommand(e), newJobHistoryCommand(e),

@@ -19,9 +19,10 @@ func newJobListCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "list",
+		Aliases: []string{"ls"},
 		Short:   "List the jobs and how they stand",
 		Example: "  baton job list\n  baton job list -o json",
-		Args:    cobra.NoArgs,
+		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
 				s, err := r.Snapshot(cmd.Context())
@@ -42,10 +43,10 @@ func printJobs(out io.Writer, s diagnose.Snapshot) error {
 		return show.Say(out, "the configuration has no jobs\n")
 	}
 	w := show.NewTable(out)
-	_ = show.Say(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND\n") // Flush returns a write error
+	_ = show.Say(w, "JOB\tSCHEDULE\tSTATE\tNEXT\tLAST\tWAITING\tBEHIND\n") // Flush returns a write error
 	for _, j := range s.Jobs {
 		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule,
-			painted(w, jobState(j, s.Now)), painted(w, lastRun(j, s.Now)), NextRun(j, s), WaitingChanges(j), paintLate(w, j, s.Clock()))
+			painted(w, jobState(j, s.Now)), NextRun(j, s), painted(w, lastRun(j, s.Now)), WaitingChanges(j), paintLate(w, j, s.Clock()))
 	}
 	return w.Flush()
 }

@@ -19,7 +19,7 @@ type whichJobs struct{ all bool }
 
 func (j *whichJobs) addFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&j.all, "all", false, "all jobs")
-	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.Args = cmdline.AtMostOneArg
 }
 
 // name is the job's; "" stands for all.

@@ -19,21 +19,23 @@ const examples = 10
 func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	var rows int
+	var name string
 	cmd := &cobra.Command{
-		Use:   "preview JOB",
+		Use:   "preview [JOB]",
 		Short: "Show what a job would do, without touching anything",
 		Long: "Show what a run of the job would do now: the keys that it reads and what waits\n" +
 			"there, the table that it would make, how each column is written, ten rows as\n" +
 			"they would be written, and what is wrong. It needs no leader, and changes\n" +
-			"nothing in Redis or the database. Exit code 1 if something is wrong.",
+			"nothing in Redis or the database. JOB may be left out where there is just one.\n" +
+			"Exit code 1 if something is wrong.",
 		Example: "  baton job preview users\n  baton job preview users -n 100 -o json",
-		Args:    cmdline.OneJob(e),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    cmdline.OneOrTheJob(e, &name),
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {
 				return err
 			}
-			p, err := direct.PreviewJob(cmd.Context(), c, args[0], rows)
+			p, err := direct.PreviewJob(cmd.Context(), c, name, rows)
 			if err != nil {
 				return cmdline.JobError(err)
 			}

@@ -12,6 +12,9 @@ type Sheet struct {
 	io.Writer
 	Colour bool
 	Width  int // 0: as wide as it takes
+	// Live: it is a screen that is drawn again and again: a row is cut at the width, else it goes on
+	// in further lines.
+	Live bool
 }
 
 // lookup finds a variable of the environment.
@@ -30,7 +33,9 @@ func NewSheet(cmd *cobra.Command, getenv lookup, w io.Writer) *Sheet {
 }
 
 // SheetOf is w for people, with colours or without, so many columns wide; 0: as wide as it takes.
-func SheetOf(w io.Writer, colour bool, width int) *Sheet { return &Sheet{w, colour, width} }
+func SheetOf(w io.Writer, colour bool, width int) *Sheet {
+	return &Sheet{Writer: w, Colour: colour, Width: width}
+}
 
 // The values of --color.
 const (

@@ -59,6 +59,10 @@ func (t *Table) align(b *strings.Builder, rows [][]string) {
 			widths[i] = max(widths[i], TextWidth(cell))
 		}
 	}
+	if s, ok := t.out.(*Sheet); ok && s.Width > 0 && !s.Live {
+		fold(b, rows, widths, s.Width)
+		return
+	}
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
