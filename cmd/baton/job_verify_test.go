@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -147,4 +148,22 @@ func TestABackfillIsGoneOnWithAfterATakeoverAndCancelled(t *testing.T) {
 		t.Errorf("cancelled: %+v", o)
 	}
 	c.matches(c.run("job", "verify", "users", "--sample", "1%"), cmdline.ExitOK, `no differences`, `^$`) // the cancelled one is out of the way
+}
+
+func TestAJobIsVerifiedBySchedule(t *testing.T) {
+	c, _, db := usersCLI(t, 20)
+	text, err := os.ReadFile("baton.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.file("baton.yaml", strings.Replace(string(text), "to: {database: main, table: users, key: [id]}\n",
+		"to: {database: main, table: users, key: [id]}\n      verify: {schedule: \"@every 1s\", sample: 100%, rate: 1000}\n", 1))
+	c.daemon("--node-id", "db1")
+	c.until("verify by schedule", "job", "history", "users")
+	c.until("20 missing of 20 records", "job", "show", "users")
+	c.matches(c.run("job", "history", "users"), cmdline.ExitOK, `(?m) schedule +1 +failed .* 20 missing \(verify by schedule\)$`, `^$`)
+	for id := range 20 {
+		db.Exec(t, fmt.Sprintf("INSERT INTO users VALUES (%d, 'name %d')", id, id))
+	}
+	c.until("no differences of 20 records", "job", "show", "users")
 }

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Config is everything that an operator can set.
 //
@@ -155,6 +159,29 @@ type Flush struct {
 	BatchBytes int `yaml:"batch_bytes,omitempty" config:"positive"`
 	// DeadLetters says how much may go wrong.
 	DeadLetters DeadLetters `yaml:"dead_letters,omitempty"`
+	// Verify compares Redis with the table now and then. For hashes, scan and capture.
+	// Default: only baton job verify does.
+	Verify Verify `yaml:"verify,omitempty"`
+}
+
+// Verify is when the keys of a flush are compared with its table.
+type Verify struct {
+	// Schedule is when to compare, in the form and time zone of the job's schedule. Required.
+	Schedule string `yaml:"schedule"`
+	// Sample is the part of all keys that is compared, in percent. Default: 100%.
+	Sample string `yaml:"sample,omitempty"`
+	// Rate is how many keys a second are read at most. Default: as many as it can.
+	Rate int `yaml:"rate,omitempty" config:"positive"`
+}
+
+// Part is the part of all keys that is compared, above 0 and up to 1; false if the text is no such part.
+func (s Verify) Part() (float64, bool) {
+	if s.Sample == "" {
+		return 1, true
+	}
+	number, percent := strings.CutSuffix(s.Sample, "%")
+	part, err := strconv.ParseFloat(number, 64)
+	return part / 100, percent && err == nil && part > 0 && part <= 100
 }
 
 // DeadLetters bounds the records that are put aside because they do not fit.

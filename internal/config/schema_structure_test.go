@@ -55,15 +55,19 @@ func structure() map[string]keywords {
 		"jobs[].dead_mans_switch.url_file":   absolute,
 		"jobs[].dead_mans_switch.token_file": absolute,
 
-		"jobs[]":             oneOfTwo(),
-		"jobs[].name":        name,
-		"jobs[].lock":        lockKeyPattern(),
-		"jobs[].schedule":    {"pattern": `^\s*(@(yearly|annually|monthly|weekly|daily|midnight|hourly|always)|@every\s+\S.*|[^@=\s]+(\s+[^=\s]+){4})\s*$`},
-		"jobs[].command":     {"minItems": 1},
-		"jobs[].working_dir": absolute,
-		"jobs[].env":         environment(),
-		"jobs[].env_file":    absolute,
-		"jobs[].secrets":     environment(),
+		"jobs[]":          oneOfTwo(),
+		"jobs[].name":     name,
+		"jobs[].lock":     lockKeyPattern(),
+		"jobs[].schedule": {"pattern": `^\s*(@(yearly|annually|monthly|weekly|daily|midnight|hourly|always)|@every\s+\S.*|[^@=\s]+(\s+[^=\s]+){4})\s*$`},
+		"jobs[].flush.verify.schedule": {
+			"pattern": `^\s*(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every\s+\S.*|[^@=\s]+(\s+[^=\s]+){4})\s*$`,
+		},
+		"jobs[].flush.verify.sample": {"pattern": `^[0-9]+([.][0-9]+)?%$`},
+		"jobs[].command":             {"minItems": 1},
+		"jobs[].working_dir":         absolute,
+		"jobs[].env":                 environment(),
+		"jobs[].env_file":            absolute,
+		"jobs[].secrets":             environment(),
 		"jobs[].secrets.NAME": {
 			"pattern": `^/|^\$\{`,
 		},
@@ -113,6 +117,8 @@ func flushOfEachType() []any {
 				continue
 			}
 			switch path := strings.Split(o.path, "."); path[1] {
+			case "verify":
+				flush["verify"] = false
 			case "from":
 				from[path[2]] = false
 			case "to":

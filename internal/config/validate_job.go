@@ -29,6 +29,7 @@ func (v *validator) jobs(checks Checks) {
 		v.to(at+".flush.to", j.Flush)
 		v.columns(at+".flush", j.Flush)
 		v.sizes(at+".flush", j.Flush)
+		v.verify(at+".flush.verify", j, checks)
 		v.sweeps(at+".flush", j.Flush, swept)
 		if checks.Flush != nil && len(v.problems) == before {
 			if err := checks.Flush(v.StoreOf(j), j.Flush); err != nil {
@@ -66,6 +67,27 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 		if err := checks.Schedule(j.Schedule, j.TimeZone); err != nil {
 			v.fail(path, "%v", err)
 		}
+	}
+}
+
+// verify checks when and how keys are compared with their table.
+func (v *validator) verify(path string, j Job, checks Checks) {
+	f := j.Flush.Verify
+	if (f == Verify{}) || !v.required(path+".schedule", f.Schedule, `"30 3 * * *"`) {
+		return
+	}
+	if schedule := (Job{Schedule: f.Schedule}); schedule.always() {
+		v.fail(path+".schedule", "@always never ends; write how often to compare, for example \"@daily\"")
+	} else if checks.Schedule != nil {
+		if err := checks.Schedule(f.Schedule, j.TimeZone); err != nil {
+			v.fail(path+".schedule", "%v", err)
+		}
+	}
+	if _, ok := f.Part(); !ok {
+		v.fail(path+".sample", "%q: want a part of all keys such as 1%%, above 0%% and up to 100%%", f.Sample)
+	}
+	if f.Rate < 0 {
+		v.fail(path+".rate", "%d: want keys per second, 1 or more", f.Rate)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/storehealth"
+	"baton/internal/daemon/tasks"
 	"baton/internal/daemon/work"
 	"baton/internal/diagnose"
 	"baton/internal/elector"
@@ -91,6 +92,7 @@ func newNode(c config.Config, o Options) *node {
 	n.answers = n.newAnswers()
 	n.counted = work.NewLettersBook(n.answers.Waiting)
 	n.metrics.AddFlushes(flushNames(c)...)
+	n.metrics.AddComparable(tasks.Comparable(c)...)
 	work.ShowLateAfter(n.metrics, c)
 	n.subscriber = newSubscriber()
 	n.identity = identity.New(n.id, log)

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/inventory"
+	"baton/internal/daemon/tasks"
 	"baton/internal/daemon/work"
 	"baton/internal/doctor"
 )
@@ -82,6 +83,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	}
 	n.metrics.AddJobs(jobNames(c)...)
 	n.metrics.AddFlushes(flushNames(c)...)
+	n.metrics.AddComparable(tasks.Comparable(c)...)
 	work.ShowLateAfter(n.metrics, c)
 	n.wardens.Keep(commandsToCome(c))
 	n.mu.Lock()

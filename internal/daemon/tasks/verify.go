@@ -23,6 +23,16 @@ func CheckKeys(j config.Job) error {
 	return nil
 }
 
+// Comparable names the jobs that have keys to compare.
+func Comparable(c config.Config) (names []string) {
+	for _, j := range c.Jobs {
+		if CheckKeys(j) == nil {
+			names = append(names, j.Name)
+		}
+	}
+	return names
+}
+
 // Keys opens the keys of a job, delivering these inputs. It does not connect.
 func Keys(j config.Job, store *redisconn.Store, inputs []string) (verify.Source, error) {
 	if err := CheckKeys(j); err != nil {

@@ -277,3 +277,16 @@ func (op *operation) flushed(ctx context.Context, since time.Time) (bool, error)
 func (op *operation) alive(ctx context.Context) error {
 	return op.progress(ctx, op.state)
 }
+
+// verifiedRows is what the last verification has found, by the results of the metric; false if there is none.
+func verifiedRows(s *redisledger.OperationState) (found map[string]int64, at time.Time, ok bool) {
+	var state verify.State
+	if s == nil || json.Unmarshal(s.Progress, &state) != nil {
+		return nil, at, false
+	}
+	found = map[string]int64{"compared": state.Result.Records}
+	for _, kind := range verify.Kinds() {
+		found[string(kind)] = state.Result.Count(kind)
+	}
+	return found, s.Finished, true
+}

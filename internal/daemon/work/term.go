@@ -148,6 +148,7 @@ func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 		}.take(ctx, jobsOf(tasks), t.Ordered, t.Timing.HeartbeatInterval)
 	})
 	wg.Go(After(ctx, later, func() { t.countLetters(ctx, w) }))
+	wg.Go(func() { t.scheduleVerifications(ctx, tasks) })
 	wg.Go(func() { t.watchStages(ctx, w) })
 	if ledgers := w.ToPrune(); len(ledgers) > 0 {
 		wg.Go(After(ctx, later, func() { pruneLedgers(ctx, t.Log.Named("ledger"), ledgers) }))

@@ -119,6 +119,9 @@ func (w *Watch) show(m *metrics.Metrics, t Task, owner string) {
 	if st.DeadLetters != nil {
 		m.DeadLetters(t.Config.Name, *st.DeadLetters)
 	}
+	if found, at, ok := verifiedRows(st.Verified); ok {
+		m.Verified(t.Config.Name, at, found)
+	}
 	m.JobStands(w.stands(t, st, owner), w.asked)
 }
 

@@ -270,13 +270,13 @@ func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) stri
 }
 
 // ConfiguredJobs is what the configuration alone says of the jobs.
-func ConfiguredJobs(tasks []tasks.Task, now time.Time) []diagnose.Job {
-	jobs := make([]diagnose.Job, len(tasks))
-	for i, t := range tasks {
+func ConfiguredJobs(list []tasks.Task, now time.Time) []diagnose.Job {
+	jobs := make([]diagnose.Job, len(list))
+	for i, t := range list {
 		jobs[i] = diagnose.Job{
 			Name: t.Config.Name, Schedule: t.Config.Schedule, ScheduleWords: t.Schedule.Describe(), TimeZone: t.Config.TimeZone,
 			Target: t.Target(), Store: t.Config.Flush.From.Store, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule),
-			Lock: t.Config.Lock, Overlap: t.Config.Overlap, NextRun: t.Next(now), LateAfterSeconds: t.Config.LateAfter.Seconds(),
+			Lock: t.Config.Lock, Overlap: t.Config.Overlap, NextRun: t.Next(now), Comparable: tasks.CheckKeys(t.Config) == nil, LateAfterSeconds: t.Config.LateAfter.Seconds(),
 		}
 	}
 	return jobs

@@ -58,6 +58,8 @@ type Metrics struct {
 	flushBacklog *prometheus.GaugeVec
 	flushFenced  *counterVec
 	deadLetters  *prometheus.GaugeVec
+	verifyRows   *prometheus.GaugeVec
+	verifiedAt   *prometheus.GaugeVec
 
 	notified *counterVec
 
@@ -78,6 +80,9 @@ func jobTriggers() []string   { return []string{"schedule", "catch_up", "retry",
 func jobResults() []string    { return []string{"succeeded", "failed", "timed_out", "cancelled", "lost"} }
 func missedReasons() []string {
 	return []string{"overlap", "no_leader", "late", "ledger", "paused", "concurrency", "unknown"}
+}
+func verifyResults() []string {
+	return []string{"compared", "missing", "different", "extra", "unfit"}
 }
 func flushOutcomes() []string { return []string{"written", "dead"} }
 func nodeStates() []string    { return []string{"live", "gone"} }
@@ -175,6 +180,9 @@ func (m *Metrics) registerFlush(jobs int) {
 	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis.", "job")
 	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
 	m.deadLetters = m.gauges("dead_letters", "Records that wait in the database as dead letters, as the leader last counted them.", "job")
+	m.verifyRows = m.gauges("verify_rows", "What the last verification of a job has found: records that it compared, and differences "+
+		"of each kind.", "job", "result")
+	m.verifiedAt = m.gauges("verify_timestamp_seconds", "When the last verification of a job ended, as Unix time; 0: none has.", "job")
 	m.notified = m.counters("notifications_total", "Notifications and signs of life, by what became of them.", "target", "outcome")
 }
 
@@ -221,6 +229,18 @@ func (m *Metrics) AddFlushes(names ...string) {
 	}
 }
 
+// AddComparable registers the metrics of verifications, for those of the flushes that can be verified.
+func (m *Metrics) AddComparable(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, job := range names {
+		m.verifiedAt.WithLabelValues(job)
+		for _, result := range verifyResults() {
+			m.verifyRows.WithLabelValues(job, result)
+		}
+	}
+}
+
 // ForgetJobs takes away the gauges of jobs that are no more. What has
 // been counted of them stays.
 func (m *Metrics) ForgetJobs(names ...string) {
@@ -233,12 +253,13 @@ func (m *Metrics) ForgetJobs(names ...string) {
 		for _, vec := range m.present() {
 			vec.DeleteLabelValues(job)
 		}
+		m.verifyRows.DeletePartialMatch(prometheus.Labels{"job": job})
 	}
 }
 
 // present are the gauges of a job: of any, and of a flush.
 func (m *Metrics) present() []*prometheus.GaugeVec {
-	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters)
+	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters, m.verifiedAt)
 }
 
 func (m *Metrics) ofJobs() []*prometheus.GaugeVec {

@@ -109,6 +109,8 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.JobFinished("a", "schedule", "succeeded", at, 2*time.Second)
 	m.JobFinished("a", "retry", "failed", at.Add(time.Hour), time.Second)
 	m.JobMissed("a", "overlap", 3)
+	m.Verified("a", at, map[string]int64{"compared": 1000, "extra": 2})
+	m.Verified("b", at, map[string]int64{"extra": 2}) // there is no such flush
 	m.JobNext("a", at)
 	m.FlushRows("a", "written", 500)
 	m.FlushRows("a", "dead", 2)
@@ -143,6 +145,9 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`baton_flush_rows_total{job="a",outcome="dead"}`: "2", `baton_flush_batch_seconds_count{job="a"}`: "1",
 		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77", `baton_flush_fenced_total{job="a"}`: "1",
 		`baton_notifications_total{outcome="dropped",target="ops"}`: "3",
+		`baton_verify_rows{job="a",result="compared"}`:              "1000", `baton_verify_rows{job="a",result="extra"}`: "2",
+		`baton_verify_rows{job="a",result="missing"}`: "0", `baton_verify_rows{job="b",result="extra"}`: "",
+		`baton_verify_timestamp_seconds{job="a"}`: "1.7531923315e+09",
 	}
 	wantSeries(t, scrape(t, m), led)
 
@@ -272,6 +277,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 	m := New("v", []string{"a"})
 	m.AddFlushes("a")
+	m.AddComparable("a")
 	m.Election("baton")
 	m.AddTargets("ops")
 	families, err := m.registry.Gather()

@@ -68,6 +68,18 @@ func (m *Metrics) DeadLetters(job string, waiting int64) {
 	m.setOf(m.flushes, job, m.deadLetters, float64(waiting))
 }
 
+// Verified reports what the last verification of a flush has found, and when that ended.
+func (m *Metrics) Verified(job string, at time.Time, found map[string]int64) {
+	m.setOf(m.flushes, job, m.verifiedAt, unix(at))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, result := range verifyResults() {
+		if m.flushes[job] {
+			m.verifyRows.WithLabelValues(job, result).Set(float64(found[result]))
+		}
+	}
+}
+
 // FlushFenced counts a batch that a newer leader's fence stopped.
 func (m *Metrics) FlushFenced(job string) { m.flushFenced.add(1, job) }
 

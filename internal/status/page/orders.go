@@ -90,6 +90,12 @@ func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) 
 		c.Heading, c.Button, c.Command, c.Force = "Run "+o.Job+" now?", "Run now", "baton job run "+o.Job, true
 		c.What = leader + " runs " + o.Job + " once, beside its schedule. If a run goes on, this one waits for it, " +
 			"or is refused, as its configuration says."
+	case operate.KindVerify:
+		c.Heading, c.Button, c.Command = "Verify "+o.Job+"?", "Verify", "baton job verify "+o.Job
+		c.What = leader + " reads all keys of " + o.Job + " and all rows of its table, beside its runs, and compares them. It changes nothing."
+	case operate.KindBackfill:
+		c.Heading, c.Button, c.Command = "Backfill "+o.Job+"?", "Backfill", "baton job backfill "+o.Job
+		c.What = leader + " marks all keys of " + o.Job + " that there are in Redis, and its next runs flush them."
 	case operate.KindCancel:
 		c.Heading, c.Button, c.Danger, c.Command = "Cancel "+o.Job+"?", "Cancel the run", true, "baton job cancel "+o.Job
 		c.What = "All runs of " + o.Job + " are ended, by force if need be. What a flush has not committed stays in " +
@@ -132,7 +138,7 @@ func confirmPause(c *confirmation, o operate.Order) {
 // needsOf is what an order lacks; "" if nothing.
 func needsOf(o operate.Order) string {
 	switch o.Kind {
-	case operate.KindRun, operate.KindCancel:
+	case operate.KindRun, operate.KindCancel, operate.KindVerify, operate.KindBackfill:
 		if o.Job == "" {
 			return "the order names no job"
 		}

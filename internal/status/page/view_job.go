@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"net/url"
 	"time"
 
@@ -27,6 +28,9 @@ type jobPage struct {
 	Letters   []letterView
 	Trouble   []string // what could not be read
 	MayCancel bool
+	MayVerify bool
+	Verified  *verifiedView // its last verification; nil: none has ended
+	Operation string        // the verification or backfill that goes on
 }
 
 // entryView is one line of a job's history: a run, or slots that were missed.
@@ -142,7 +146,11 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, samples []operate.Sample, e
 	for _, r := range runsOf(j) {
 		v.Running = append(v.Running, newRunningView(j, r, now))
 	}
-	v.MayCancel = len(v.Running) > 0 || j.Retry != nil
+	v.MayVerify, v.Verified = j.Comparable, newVerifiedView(j.Verified, now)
+	if o := j.Operation; o != nil && o.State == "running" {
+		v.Operation = fmt.Sprintf("%s, %.0f %% done, %s", o.Kind, o.Progress.Part*100, text.Count(o.Progress.Result.Records, "record"))
+	}
+	v.MayCancel = len(v.Running) > 0 || j.Retry != nil || v.Operation != ""
 	if !j.Command {
 		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, j.LateAfter().Seconds(), seconds)
 		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0,
@@ -153,6 +161,33 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, samples []operate.Sample, e
 	}
 	if before != "" {
 		v.Newest = jobURL(j.Name)
+	}
+	return v
+}
+
+// verifiedView is how a verification ended.
+type verifiedView struct {
+	Tone    tone
+	Verdict string
+	Text    string
+	When    instant
+}
+
+func newVerifiedView(o *diagnose.Operation, now time.Time) *verifiedView {
+	if o == nil {
+		return nil
+	}
+	found := o.Progress.Result
+	v := &verifiedView{Tone: good, Verdict: "no differences", Text: text.Count(found.Records, "record") + " compared", When: at(o.Finished.UTC(), now)}
+	if o.Sample > 0 {
+		v.Text += fmt.Sprintf(", a sample of %g %%", o.Sample*100)
+	}
+	switch n := found.Differences(); {
+	case n > 0:
+		v.Tone, v.Verdict = bad, text.Count(n, "difference")
+		v.Text += fmt.Sprintf(": %d missing, %d different, %d extra, %d unfit", found.Missing, found.Different, found.Extra, found.Unfit)
+	case o.State != "succeeded":
+		v.Tone, v.Verdict, v.Text = warn, "failed", clip(visible(o.Error))
 	}
 	return v
 }

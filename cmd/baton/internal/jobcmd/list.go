@@ -124,6 +124,7 @@ func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time)
 	} else {
 		p("waiting\t%s changes\n", WaitingChanges(j))
 		p("behind\t%s\n", paintLate(w, j, now))
+		showOperations(p, j, now)
 	}
 	if len(runs) > 0 {
 		p("\nSTARTED\tRESULT\tTRIGGER\tATTEMPT\t%s\tTOOK\tNODE\tRUN\tERROR\n", did)

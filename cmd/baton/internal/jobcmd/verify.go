@@ -248,3 +248,22 @@ func printDifference(w io.Writer, d diagnose.Difference) error {
 	}
 	return show.Say(w, "%s\n", line)
 }
+
+// showOperations shows what goes on beside the runs of a job, and its last verification.
+func showOperations(p func(string, ...any), j diagnose.Job, now time.Time) {
+	if o := j.Operation; o != nil && o.State == "running" {
+		p("%s\t%.0f %% done, %s, on %s\n", o.Kind, o.Progress.Part*100, operationSoFar(*o), o.NodeID)
+	}
+	o := j.Verified
+	if o == nil {
+		return
+	}
+	found := strings.Join(differences(o.Progress.Result), ", ")
+	if found == "" {
+		found = "no differences"
+	}
+	p("verified\t%s: %s of %d records\n", text.Duration(now.Sub(o.Finished))+" ago", found, o.Progress.Result.Records)
+	for _, d := range o.Progress.Result.Examples {
+		p("\t%s %q\n", d.Kind, d.Key)
+	}
+}

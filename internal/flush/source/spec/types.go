@@ -55,7 +55,7 @@ var kinds = []Kind{
 	},
 	{
 		Name: "hashes", Type: Hashes, Key: KeyOfRow, Indexed: true, Delivers: States,
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete"},
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".verify": ""},
 	},
 	{
 		Name: "zset", Type: Zset, Key: KeyOfAll, Indexed: true, Delivers: States,
@@ -73,12 +73,12 @@ var kinds = []Kind{
 	{
 		Name: "scan", Type: Scan, Key: KeyMatched, Delivers: States, Keeps: true, Looks: true,
 		Options: map[string]string{
-			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "",
+			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "", ".verify": "",
 		},
 	},
 	{
 		Name: "capture", Type: Capture, Key: KeyMatched, Delivers: States, Keeps: true,
-		Options: map[string]string{".from.value": "hash", ".from.on_missing": "delete", ".from.on_flush": "stop", ".from.max_pct": ""},
+		Options: map[string]string{".from.value": "hash", ".from.on_missing": "delete", ".from.on_flush": "stop", ".from.max_pct": "", ".verify": ""},
 	},
 }
 

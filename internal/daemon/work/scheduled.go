@@ -1,0 +1,113 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/daemon/site"
+	"baton/internal/job"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
+)
+
+// scheduledEvery is how often it is asked whether a verification is due.
+const scheduledEvery = time.Second
+
+// scheduleVerifications orders the verifications of the configuration when they are due, until ctx ends. Of slots that
+// passed while no node led, one is made up for.
+func (t *Term) scheduleVerifications(ctx context.Context, tasks []boundTask) {
+	due := map[string]*verification{}
+	for _, b := range tasks {
+		slots, err := b.task.verifications()
+		if err != nil {
+			t.Log.Error("verifications cannot be scheduled", zap.String("job", b.job.Name), zap.Error(err)) // it was checked
+		} else if slots != nil {
+			due[b.job.Name] = &verification{boundTask: b, slots: slots}
+		}
+	}
+	for len(due) > 0 && ctx.Err() == nil {
+		for _, v := range due {
+			if err := t.orderIfDue(ctx, v); err != nil && ctx.Err() == nil {
+				t.Log.Debug("a verification could not be ordered, and is tried again", zap.String("job", v.job.Name), zap.Error(err))
+			}
+		}
+		_ = Rest(ctx, scheduledEvery)
+	}
+}
+
+// verification is a job whose rows are compared by a schedule.
+type verification struct {
+	boundTask
+	slots schedule.Schedule
+	next  time.Time // zero: it is not known yet
+}
+
+// verifications are the slots in which the job is verified; nil if there are none.
+func (t Task) verifications() (schedule.Schedule, error) {
+	if t.Config.IsCommand() || t.Config.Flush.Verify.Schedule == "" {
+		return nil, nil
+	}
+	zone, err := time.LoadLocation(t.Config.TimeZone)
+	if err != nil {
+		return nil, err
+	}
+	return schedule.Parse(t.Config.Flush.Verify.Schedule, zone)
+}
+
+// orderIfDue orders a verification whose slot has come.
+func (t *Term) orderIfDue(ctx context.Context, v *verification) error {
+	now := time.Now()
+	if v.next.IsZero() {
+		last, err := t.lastScheduled(ctx, v.job.Name)
+		if err != nil {
+			return err
+		}
+		if v.next = v.slots.Next(now); !last.IsZero() {
+			v.next = v.slots.Next(last)
+		}
+	}
+	if v.next.IsZero() || now.Before(v.next) {
+		return nil
+	}
+	id, err := site.NewID()
+	if err != nil {
+		return err
+	}
+	configured := v.task.Config.Flush.Verify
+	part, _ := configured.Part() // it was checked
+	if part == 1 {
+		part = 0 // all of them
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordWithin)
+	defer cancel()
+	err = t.Ledger.AskOperation(ctx, redisledger.Operation{
+		Job: v.job.Name, ID: id, Kind: redisledger.KindVerify, By: "by schedule", Trigger: string(job.TriggerSchedule), Asked: now.UTC(),
+		Sample: part, Rate: configured.Rate,
+	})
+	if errors.Is(err, redisledger.ErrAsked) {
+		err = nil // one is under way: the next slot comes
+	}
+	if err == nil {
+		v.next = v.slots.Next(now)
+	}
+	return err
+}
+
+// lastScheduled is when a verification of a job was last ordered by schedule; zero if it is not known.
+func (t *Term) lastScheduled(ctx context.Context, name string) (last time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, recordWithin)
+	defer cancel()
+	states, err := t.Ledger.Jobs(ctx, []string{name})
+	if err != nil {
+		return last, err
+	}
+	for _, s := range []*redisledger.OperationState{states[0].Operation, states[0].Verified} {
+		if s != nil && s.Trigger == string(job.TriggerSchedule) && s.Asked.After(last) {
+			last = s.Asked
+		}
+	}
+	return last, nil
+}
