@@ -332,9 +332,13 @@ func (c *Capture) Discard(_ context.Context, st flush.Stage) error {
 	return nil
 }
 
-// Wait returns when a key has changed, or a run has to say something.
+// Wait returns when a key has changed, or a run has to say something. If many keys have changed it waits
+// for more.
 func (c *Capture) Wait(ctx context.Context) error {
 	f := c.feed()
+	if err := f.gather(ctx); err != nil {
+		return err
+	}
 	tick := time.NewTicker(time.Second) // for what happens by the clock
 	defer tick.Stop()
 	for !f.works() {

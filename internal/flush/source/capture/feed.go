@@ -46,6 +46,9 @@ type feed struct {
 	place      place  // the same
 	moved      time.Time
 	batch      *batch // what was taken last, until the database is known to have it
+	// taken is of how many keys it was, and takenAt when.
+	taken   int
+	takenAt time.Time
 }
 
 type feedOptions struct {

@@ -239,3 +239,30 @@ func BenchmarkHear(b *testing.B) {
 		i++
 	}
 }
+
+// A few changes are flushed at once. Many are gathered, so that a key that changes again and again is read once.
+func TestManyChangesAreGathered(t *testing.T) {
+	f := fed(t, 1<<20)
+	for _, n := range []int{3, 9000} {
+		for i := range n {
+			f.hears(2, fmt.Sprint("SET s:", i, " x"))
+		}
+		if b, _, err := f.take(flushStop); err != nil || len(b.keys) != n {
+			t.Fatal(b, err)
+		}
+		most := min(time.Duration(n)*pauseOfKey, longestGather)
+		if got := f.gathers(); got > most {
+			t.Errorf("%d keys have others wait %v, want %v at most", n, got, most)
+		}
+		f.takenAt = time.Now().Add(time.Hour) // so that it does not matter how long this test takes
+		if got := f.gathers(); got < 59*time.Minute || got > time.Hour+most {
+			t.Errorf("%d keys, taken in an hour, have others wait %v", n, got)
+		}
+	}
+	f.feed.mu.Lock()
+	f.feed.oweLocked("a test")
+	f.feed.mu.Unlock()
+	if got := f.gathers(); got != 0 {
+		t.Errorf("a pass waits %v", got)
+	}
+}
