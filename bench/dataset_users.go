@@ -106,3 +106,16 @@ func scannedUsers() dataset {
 `
 	return d
 }
+
+// capturedUsers are hashes that the application writes, and nothing else.
+func capturedUsers() dataset {
+	d := userRows()
+	d.name = "capture"
+	d.change = each(hset)
+	d.source = source.Options{Type: "capture", Key: userKey, Value: "hash"}
+	d.job = `
+      from: {type: capture, key: "user:<id>"}
+      to: {database: main, table: users, key: [id]}
+`
+	return d
+}

@@ -29,18 +29,19 @@ type freshness struct {
 	data     dataset
 	schedule string
 	p50, p99 time.Duration // 0: nothing
+	rate     int           // changes a second
 }
 
 func freshnesses() []freshness {
 	const always, every, late = "@always", "@every 1s", time.Second + 50*time.Millisecond
 	return []freshness{
-		{streamed(), always, 5 * time.Millisecond, 20 * time.Millisecond},
-		{listed(), always, 5 * time.Millisecond, 20 * time.Millisecond},
-		{articles(), always, 20 * time.Millisecond, 50 * time.Millisecond},
-		{users(), always, 20 * time.Millisecond, 50 * time.Millisecond},
-		{users(), every, 0, late},
-		{articles(), every, 0, late},
-		{scannedUsers(), every, 0, late},
+		{streamed(), always, 5 * time.Millisecond, 20 * time.Millisecond, trickle},
+		{listed(), always, 5 * time.Millisecond, 20 * time.Millisecond, trickle},
+		{articles(), always, 20 * time.Millisecond, 50 * time.Millisecond, trickle},
+		{users(), always, 20 * time.Millisecond, 50 * time.Millisecond, trickle},
+		{users(), every, 0, late, trickle},
+		{articles(), every, 0, late, trickle},
+		{scannedUsers(), every, 0, late, trickle},
 	}
 }
 
@@ -107,18 +108,19 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 	}
 	defer func() { err = errors.Join(err, seen.close()) }()
 	// Until the node leads and has flushed once nothing counts.
-	if err := drip(ctx, b.conn, f.data, []int64{1}, nil); err != nil {
+	if err := drip(ctx, b.conn, f, []int64{1}, nil); err != nil {
 		return nil, err
 	}
 	if err := n.await(ctx, time.Minute, 50*time.Millisecond, func() (bool, error) { return seen.count() > 0, nil }); err != nil {
 		return nil, fmt.Errorf("the first row: %w; the log:\n%s", err, n.Log())
 	}
-	ids := rig.InKeyOrder(int(o.trickling.Seconds()*trickle), int(o.trickling.Seconds()*trickle))
+	changes := int(o.trickling.Seconds()) * f.rate
+	ids := rig.InKeyOrder(changes, changes)
 	for i := range ids {
 		ids[i]++
 	}
 	wrote := map[int64]time.Time{}
-	if err := drip(ctx, b.conn, f.data, ids, wrote); err != nil {
+	if err := drip(ctx, b.conn, f, ids, wrote); err != nil {
 		return nil, err
 	}
 	if err := n.await(ctx, time.Minute, 50*time.Millisecond, func() (bool, error) { return seen.count() == len(ids)+1, nil }); err != nil {
@@ -131,8 +133,8 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 }
 
 // drip changes one row after the other and notes when it begins to.
-func drip(ctx context.Context, c redis.Conn, data dataset, ids []int64, wrote map[int64]time.Time) error {
-	tick := time.NewTicker(time.Second / trickle)
+func drip(ctx context.Context, c redis.Conn, f freshness, ids []int64, wrote map[int64]time.Time) error {
+	tick := time.NewTicker(time.Second / time.Duration(f.rate))
 	defer tick.Stop()
 	for i, id := range ids {
 		select {
@@ -143,12 +145,12 @@ func drip(ctx context.Context, c redis.Conn, data dataset, ids []int64, wrote ma
 		if wrote != nil {
 			wrote[id] = time.Now()
 		}
-		if data.load != nil {
-			if err := data.load(c, ids[i:i+1]); err != nil {
+		if f.data.load != nil {
+			if err := f.data.load(c, ids[i:i+1]); err != nil {
 				return err
 			}
 		}
-		if err := data.change(c, ids[i:i+1]); err != nil {
+		if err := f.data.change(c, ids[i:i+1]); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
 	flags.StringVar(&o.profile, "profile", "", "write baton's CPU profiles into this `directory`")
 	flags.StringVar(&o.program, "program", "", "run only the programs whose names contain this `word`; no ratios then")
-	flags.StringVar(&o.cells, "cells", "", "of the grid and of refused rows, run the cells whose names contain this `text`, such as hashes/postgres/500000 or mysql/counters/CHECK")
+	flags.StringVar(&o.cells, "cells", "", "of the grid, of refused rows and of capture, run the cells whose names contain this `text`, such as hashes/postgres/500000, mysql/counters/CHECK or takeover")
 	flags.StringVar(&o.baton, "baton", "", "of the grid, measure this `program`, not one built from here")
 	flags.BoolVar(&o.full, "full", false, "run the whole grid, not a pairwise selection of it")
 	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers")
@@ -78,7 +78,7 @@ func partNames() []string {
 	for _, p := range paths() {
 		names = append(names, p.name)
 	}
-	return append(names, gridPart, refusedPart, latencyPart, memoryPart, standbyPart)
+	return append(names, gridPart, refusedPart, capturePart, latencyPart, memoryPart, standbyPart)
 }
 
 // run does what the command line asks for and reports what was missed as an error.
@@ -95,12 +95,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(missed, missedRefused, measureOthers(ctx, o, out))
+	missedCapture, err := measureCapture(ctx, o, out)
+	if err != nil {
+		return err
+	}
+	return errors.Join(missed, missedRefused, missedCapture, measureOthers(ctx, o, out))
 }
 
-// measureOthers measures what is neither the grid nor refused rows.
+// measureOthers measures what is neither the grid, nor refused rows, nor a capture.
 func measureOthers(ctx context.Context, o options, out io.Writer) error {
-	if !slices.ContainsFunc(partNames(), func(name string) bool { return name != gridPart && name != refusedPart && o.wants(name, true) }) {
+	apart := []string{gridPart, refusedPart, capturePart}
+	if !slices.ContainsFunc(partNames(), func(name string) bool { return !slices.Contains(apart, name) && o.wants(name, true) }) {
 		return nil
 	}
 	r := newReport(out, o)
