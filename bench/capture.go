@@ -158,8 +158,7 @@ func (b *bed) equals(ctx context.Context, node *node, n, keys int, limit time.Du
 // follow writes as fast as Redis does it.
 func (b *bed) follow(ctx context.Context, _ options, r *report, program, dir string) error {
 	const lasts = 8 * time.Second
-	r.Printf("\n### from the end of %s changes a second over %s keys to a table that equals Redis\n",
-		rig.Thousands(followRate), rig.Thousands(followKeys))
+	r.Printf("\n### Up to %s changes a second of %s keys\n", rig.Thousands(followRate), rig.Thousands(followKeys))
 	return b.captured(ctx, program, dir, "follow", func(n *node) error {
 		before, err := rig.CPU(n.Pid())
 		if err != nil {
@@ -177,10 +176,12 @@ func (b *bed) follow(ctx context.Context, _ options, r *report, program, dir str
 		if err != nil {
 			return err
 		}
-		r.Printf("%s commands in %.1f s; baton took %.1f s of CPU.\n", rig.Thousands(float64(sent)), took.Seconds(), (after - before).Seconds())
-		r.Want(float64(sent)/took.Seconds() >= 0.95*followRate, "%s commands a second (required: %s)",
-			rig.Thousands(float64(sent)/took.Seconds()), rig.Thousands(followRate))
-		r.Want(behind <= followBehind, "the table equals Redis %.1f s after the last one (required: %.0f s)", behind.Seconds(), followBehind.Seconds())
+		cpu := (after - before).Seconds()
+		r.Want(float64(sent)/cpu >= followRate, "one core follows %s commands a second (required: %s): %.1f million in %.1f s, "+
+			"as fast as Redis made them here, took baton %.1f s of CPU, reading and writing the values included",
+			rig.Thousands(float64(sent)/cpu), rig.Thousands(followRate), float64(sent)/1e6, took.Seconds(), cpu)
+		r.Want(behind <= followBehind, "the table equals Redis %.1f s after the last one (required: %.0f s)",
+			behind.Seconds(), followBehind.Seconds())
 		return nil
 	})
 }
@@ -193,7 +194,7 @@ func (b *bed) freshCapture(ctx context.Context, o options, r *report, program, d
 		return err
 	}
 	p50, p99 := quantile(took, 50), quantile(took, 99)
-	r.Printf("\n### from the write in Redis to the row in PostgreSQL, %d changes a second\n", captureRate)
+	r.Printf("\n### From the write in Redis to its row, %d changes a second\n", captureRate)
 	r.Want(p50 <= f.p50, "p50: %.1f ms (required: %.0f ms)", ms(p50), ms(f.p50))
 	r.Want(p99 <= f.p99, "p99: %.1f ms (required: %.0f ms)", ms(p99), ms(f.p99))
 	r.Printf("- longest: %.1f ms; load %.1f", ms(quantile(took, 100)), rig.Load())
@@ -203,7 +204,7 @@ func (b *bed) freshCapture(ctx context.Context, o options, r *report, program, d
 // readOnce measures what Redis' own process takes for being followed, and for its values to be read.
 func (b *bed) readOnce(ctx context.Context, _ options, r *report, program, dir string) error {
 	const lasts = 8 * time.Second
-	r.Printf("\n### what it costs Redis, at %s changes a second\n", rig.Thousands(readOnceRate))
+	r.Printf("\n### What it costs Redis, at %s changes a second\n", rig.Thousands(readOnceRate))
 	for _, c := range []struct {
 		name string
 		keys int
@@ -253,7 +254,8 @@ func (b *bed) plainly(ctx context.Context, rate, keys int, d time.Duration) erro
 				return ctx.Err()
 			}
 		}
-		if err := rig.Pipelined(b.conn, each, func(i int) (string, []any) { return "SET", []any{fmt.Sprint("k:", (n+i)%keys), n + i} }); err != nil {
+		err := rig.Pipelined(b.conn, each, func(i int) (string, []any) { return "SET", []any{fmt.Sprint("k:", (n+i)%keys), n + i} })
+		if err != nil {
 			return err
 		}
 		n += each
@@ -264,7 +266,7 @@ func (b *bed) plainly(ctx context.Context, rate, keys int, d time.Duration) erro
 // standStill measures the memory while the table is locked.
 func (b *bed) standStill(ctx context.Context, _ options, r *report, program, dir string) error {
 	const lasts, keys = 30 * time.Second, 1_000_000
-	r.Printf("\n### memory while the database stands still, at %s changes a second\n", rig.Thousands(standstill))
+	r.Printf("\n### Memory while the database stands still, at %s changes a second\n", rig.Thousands(standstill))
 	return b.captured(ctx, program, dir, "standstill", func(n *node) error {
 		tx, err := b.database.db.BeginTx(ctx, nil)
 		if err != nil {
@@ -293,16 +295,16 @@ func (b *bed) standStill(ctx context.Context, _ options, r *report, program, dir
 		if err != nil {
 			return err
 		}
-		r.Want(max(peak, last) <= standstillMB, "%.0f MB resident after %.0f s in which %s changes of %s keys came, %.0f MB at most until the table "+
-			"equals Redis, %.1f s after the lock has gone (required: %.0f MB)", peak, took.Seconds(), rig.Thousands(float64(sent)),
-			rig.Thousands(keys), last, behind.Seconds(), standstillMB)
+		r.Want(max(peak, last) <= standstillMB, "%.0f MB resident after %.0f s in which %s changes of %s keys came, %.0f MB at most "+
+			"until the table equals Redis, %.1f s after the lock has gone (required: %.0f MB)",
+			peak, took.Seconds(), rig.Thousands(float64(sent)), rig.Thousands(keys), last, behind.Seconds(), standstillMB)
 		return nil
 	})
 }
 
 // takeOver kills the leader again and again.
 func (b *bed) takeOver(ctx context.Context, _ options, r *report, program, dir string) error {
-	r.Printf("\n### after SIGKILL of the leader, with a lease of %v\n", takeoverTTL)
+	r.Printf("\n### After SIGKILL of the leader, with a lease of %v\n", takeoverTTL)
 	return b.captured(ctx, program, dir, "first", func(first *node) error {
 		if err := first.Stop(); err != nil {
 			return err
@@ -342,10 +344,10 @@ func (b *bed) takeOver(ctx context.Context, _ options, r *report, program, dir s
 				continued++
 			}
 		}
-		r.Want(quantile(all, 100) <= mostTakeover, "%.1f s from the kill to the row of a change of that moment at most, %.1f s in the middle, of %d (required: %.0f s)",
-			quantile(all, 100).Seconds(), quantile(all, 50).Seconds(), takeoverTimes, mostTakeover.Seconds())
-		r.Want(continued == takeoverTimes, "%d of %d successors went on where the leader was (`+CONTINUE`) and read no more than what had changed (required: all)",
-			continued, takeoverTimes)
+		r.Want(quantile(all, 100) <= mostTakeover, "%.1f s from the kill to the row of a change of that moment at most, "+
+			"%.1f s in the middle, of %d (required: %.0f s)", quantile(all, 100).Seconds(), quantile(all, 50).Seconds(), takeoverTimes, mostTakeover.Seconds())
+		r.Want(continued == takeoverTimes, "%d of %d successors went on where the leader was (`+CONTINUE`) "+
+			"and read no more than what had changed (required: all)", continued, takeoverTimes)
 		return nil
 	})
 }
