@@ -345,7 +345,8 @@ func (b *bed) takeOver(ctx context.Context, _ options, r *report, program, dir s
 			}
 		}
 		r.Want(quantile(all, 100) <= mostTakeover, "%.1f s from the kill to the row of a change of that moment at most, "+
-			"%.1f s in the middle, of %d (required: %.0f s)", quantile(all, 100).Seconds(), quantile(all, 50).Seconds(), takeoverTimes, mostTakeover.Seconds())
+			"%.1f s in the middle, of %d (required: %.0f s)", quantile(all, 100).Seconds(),
+			quantile(all, 50).Seconds(), takeoverTimes, mostTakeover.Seconds())
 		r.Want(continued == takeoverTimes, "%d of %d successors went on where the leader was (`+CONTINUE`) "+
 			"and read no more than what had changed (required: all)", continued, takeoverTimes)
 		return nil

@@ -18,7 +18,7 @@ const (
 	// each is what a fault takes on average.
 	each = 2200 * time.Millisecond
 	// settleWithin is how long the tables may differ from Redis when nothing is broken, and nobody writes.
-	settleWithin = 90 * time.Second
+	settleWithin = 3 * time.Minute
 )
 
 // Every change of Redis is in the table in the end, by whatever command it was made, and whatever was killed,
