@@ -280,6 +280,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	m.AddComparable("a")
 	m.Election("baton")
 	m.AddTargets("ops")
+	m.StoreUp("shop", true)
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +304,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 				if !strings.Contains(row, "`"+label.GetName()+"`") {
 					t.Errorf("docs/reference/metrics.md lacks the label %s of %s", label.GetName(), name)
 				}
-				if free := label.GetName() == "job" || label.GetName() == "lock" || label.GetName() == "target" ||
+				if free := label.GetName() == "job" || label.GetName() == "lock" || label.GetName() == "target" || label.GetName() == "store" ||
 					name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
 					t.Errorf("docs/reference/metrics.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
 				}
@@ -353,4 +354,16 @@ func TestAJobThatIsNoMoreHasNoPresent(t *testing.T) {
 	m.AddJobs("gone")
 	m.AddFlushes("gone")
 	wantSeries(t, scrape(t, m), map[string]string{`baton_flush_lag_seconds{job="gone"}`: "0"})
+}
+
+func TestStoresAreShownUntilTheyAreNoMore(t *testing.T) {
+	m := New("v", nil)
+	m.StoreUp("shop", true)
+	m.StoreUp("branch", true)
+	m.StoreUp("shop", false)
+	wantSeries(t, scrape(t, m), map[string]string{`baton_store_up{store="shop"}`: "0", `baton_store_up{store="branch"}`: "1"})
+	m.ForgetStores("shop")
+	if _, there := scrape(t, m)[`baton_store_up{store="shop"}`]; there {
+		t.Error("a store that is no more is still shown")
+	}
 }

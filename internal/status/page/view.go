@@ -31,6 +31,7 @@ type overview struct {
 	Verdicts []verdict
 	Running  []runningView
 	Locks    []lockView
+	Stores   []storeView
 	Nodes    []nodeView
 	Jobs     []jobView
 	MoreJobs string // of how many jobs those are; empty: of all
@@ -59,6 +60,28 @@ func newLockView(l diagnose.Lock, now time.Time) lockView {
 	}
 	v.Tone, v.Leader, v.Epoch, v.Held = good, cmp.Or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch),
 		elapsed(l.Leader.Since, now)
+	return v
+}
+
+// storeView is a Redis in which some jobs have their data.
+type storeView struct {
+	Tone                           tone
+	Name, State, Error, Host, Jobs string
+	Since                          instant
+}
+
+func newStoreView(of diagnose.Store, jobs []diagnose.Job, now time.Time) storeView {
+	v := storeView{Tone: good, Name: of.Name, State: "answers", Host: of.Host, Since: elapsed(of.Since, now)}
+	if !of.OK {
+		v.Tone, v.State, v.Error = bad, "does not answer", clip(visible(of.Error))
+	}
+	var readers []diagnose.Job
+	for _, j := range jobs {
+		if j.Store == of.Name {
+			readers = append(readers, j)
+		}
+	}
+	v.Jobs = namesOf(readers)
 	return v
 }
 
@@ -93,6 +116,9 @@ func newOverview(s diagnose.Snapshot, known, all bool, extra extras) overview {
 	}
 	for _, l := range s.Locks {
 		v.Locks = append(v.Locks, newLockView(l, now))
+	}
+	for _, of := range s.Stores {
+		v.Stores = append(v.Stores, newStoreView(of, s.Jobs, now))
 	}
 	for _, n := range s.Nodes {
 		v.Nodes = append(v.Nodes, newNodeView(n, s, now))

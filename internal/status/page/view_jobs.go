@@ -18,6 +18,7 @@ const manyJobs = 200
 
 type jobView struct {
 	Name, Target, Lock    string
+	Store                 string // from which it reads; "": the Redis that has the lock
 	URL                   string
 	Words, Schedule, Zone string
 	Next                  instant
@@ -76,7 +77,7 @@ func runURL(job, run string) string {
 
 func newJobView(j diagnose.Job, now time.Time) jobView {
 	v := jobView{
-		Name: j.Name, Target: j.Target, Words: cmp.Or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
+		Name: j.Name, Target: j.Target, Store: j.Store, Words: cmp.Or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
 		Next: at(j.NextRun, now), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
 	}
 	if v.Words == v.Schedule {

@@ -27,6 +27,9 @@ func Sample(now time.Time) diagnose.Snapshot {
 		Leader: &diagnose.Leader{NodeID: "db1", Owner: "0d1f6f5e-9c1b-4b87-8a0e-5f0c2a4f7f10", Epoch: 1753192331043,
 			Since: ago(2*time.Hour + 3*time.Minute), LeaseLeftMS: 8120, TTLMS: 10000},
 		Redis: diagnose.Redis{Host: "127.0.0.1:6379", OK: true, Since: ago(51 * time.Hour)},
+		Stores: []diagnose.Store{
+			{Name: "shop", Redis: diagnose.Redis{Host: "10.0.1.1:6379", OK: true, Since: ago(20 * time.Hour)}},
+		},
 		Nodes: []diagnose.Node{
 			{ID: "db1", State: "leading", Version: "0.1.0", ConfigHash: "9f3c1d7ab2", Address: "10.0.0.11:9747", LastSeenMSAgo: 400},
 			{ID: "db2", State: "standby", Version: "0.1.0", ConfigHash: "9f3c1d7ab2", Address: "10.0.0.12:9747", LastSeenMSAgo: 900},
@@ -38,7 +41,7 @@ func Sample(now time.Time) diagnose.Snapshot {
 				NextRun: now.Add(3200 * time.Millisecond).UTC(), Backlog: new(int64(1240)), LagSeconds: new(1.4),
 				LastRun: &diagnose.Run{State: "succeeded", Trigger: "schedule", Slot: ago(1800 * time.Millisecond),
 					Started: ago(1800 * time.Millisecond), DurationMS: 84, Rows: 5210, NodeID: "db1", Epoch: 1753192331043}},
-			{Name: "users", Schedule: "@every 5s", ScheduleWords: "every 5 seconds", TimeZone: "UTC", Target: "users in main",
+			{Name: "users", Schedule: "@every 5s", ScheduleWords: "every 5 seconds", TimeZone: "UTC", Target: "users in main", Store: "shop",
 				Backlog: new(int64(184200)), LagSeconds: new(200.0), DueAt: now.Add(-195 * time.Second),
 				Running: &diagnose.Run{State: "running", Trigger: "schedule", Started: ago(12 * time.Second),
 					NodeID: "db1", Rows: 1200, Batches: 3, Backlog: new(int64(185400))},
@@ -123,7 +126,7 @@ func (s *Shelf) Samples(context.Context, time.Time) ([]operate.Sample, error) {
 // Large is an installation of that many jobs, nodes and history entries, with an hour of samples.
 func Large(now time.Time, jobs, nodes, entries int) (diagnose.Snapshot, *Shelf) {
 	s := Sample(now)
-	s.Jobs, s.Nodes, s.Events = nil, nil, nil
+	s.Jobs, s.Nodes, s.Events, s.Stores = nil, nil, nil, nil
 	for i := range jobs {
 		name := fmt.Sprintf("orders-of-region-%03d", i)
 		s.Jobs = append(s.Jobs, diagnose.Job{
