@@ -64,11 +64,15 @@ func TestAStoreThatIsAwayFailsItsOwnJobsAlone(t *testing.T) {
 			await(t, "the metric", func() bool { return r.metric(`baton_store_up{store="shop"}`) == "0" })
 			await(t, "a failure with its reason", func() bool {
 				j := l.state("sales")
-				return j.LastRun != nil && strings.HasPrefix(j.LastRun.Error, `store "shop": `)
+				return j.LastRun != nil && strings.HasPrefix(j.LastRun.Error, "store shop: ")
 			})
+			missed := r.metric(`baton_job_missed_total{job="views",reason="concurrency"}`)
 			for i := range 5 { // every second, and no slot is left out
 				l.do("HSET", "views", "1", 1)
 				l.awaitRows(fmt.Sprintf("[[1 %d] [2 21]]", 11+i))
+			}
+			if now := r.metric(`baton_job_missed_total{job="views",reason="concurrency"}`); now != missed {
+				t.Errorf("slots of the other job were left out: %s, then %s", missed, now)
 			}
 			if s := l.store("shop"); s.OK || s.Error == "" || s.Host == "" {
 				t.Errorf("the state: %+v", s)

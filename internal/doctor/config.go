@@ -19,7 +19,7 @@ const (
 )
 
 // examineConfig finds what is allowed, and seldom meant.
-func examineConfig(c config.Config) []Finding {
+func examineConfig(c config.Config, self bool) []Finding {
 	r := &report{subject: subjectConfig}
 	e := c.Election
 	switch {
@@ -35,7 +35,9 @@ func examineConfig(c config.Config) []Finding {
 			"10s, unless a takeover must be faster")
 	}
 	examineListener(c.HTTP, r)
-	examineStores(c, r)
+	if !self { // with the part of the jobs that is under one lock
+		examineStores(c, r)
+	}
 	examineGrace(c, r)
 	return append(r.findings, examineTargets(c)...)
 }

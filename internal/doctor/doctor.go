@@ -109,7 +109,7 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 // examinations are all that the configuration asks for.
 func examinations(c config.Config, o Options) []examination {
 	masters := c.Redis.Masters()
-	all := []examination{{subjectConfig, func(context.Context) []Finding { return examineConfig(c) }}}
+	all := []examination{{subjectConfig, func(context.Context) []Finding { return examineConfig(c, o.Self) }}}
 	all = append(all, examination{"nodes", func(ctx context.Context) []Finding { return examineNodes(ctx, c, o.Self) }})
 	all = append(all, examination{"redis", func(ctx context.Context) []Finding { return examineRedis(ctx, c, len(masters) > 0) }})
 	for i, m := range masters {
@@ -180,7 +180,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 			Consequence: "the node does not start", Remedy: "correct " + c.Redis.At("") + " of the configuration"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
-	if o.Store { // whose ping is in the list of no lock
+	if o.Store {                         // whose ping is in the list of no lock
 		o.Accesses = append(o.Accesses, redisconn.Access{
 			Places:      []redisconn.Place{{Commands: []string{"PING"}}},
 			Consequence: "connections that have rested are made anew, and only its runs show that the store is away",

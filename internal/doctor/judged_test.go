@@ -117,25 +117,25 @@ func TestWhatIsUsualIsNotTold(t *testing.T) {
 		flushes.Grace = time.Hour // a flush has none to speak of
 		other, elsewhere := flushOf("other table", config.From{}, config.To{Database: "main", Table: "b"}), flushOf("other database", config.From{}, config.To{Database: "two", Table: "a"})
 		c.Jobs = []config.Job{flushes, other, elsewhere, command("one", ttl-1), command("two", ttl-1)}
-		if all := examineConfig(c); len(all) != want {
+		if all := examineConfig(c, false); len(all) != want {
 			t.Errorf("ttl %v: %+v", ttl, all)
 		}
 	}
 	c := configOf("redis://127.0.0.1:1")
 	c.Election.TTL = 10 * time.Second
 	c.HTTP.Listen = "db1.example:9747"
-	if all := examineConfig(c); len(all) != 1 || all[0].Severity != SeverityWarning {
+	if all := examineConfig(c, false); len(all) != 1 || all[0].Severity != SeverityWarning {
 		t.Errorf("a name beyond this host: %+v", all)
 	}
 	c.HTTP.Listen, c.Jobs = config.Off, nil
 	for i := range 5 {
 		c.Jobs = append(c.Jobs, command(fmt.Sprint("long", i), 10*time.Second))
 	}
-	if all := examineConfig(c); len(all) != 1 || !strings.HasSuffix(all[0].What, "long0, long1, long2, long3, long4") {
+	if all := examineConfig(c, false); len(all) != 1 || !strings.HasSuffix(all[0].What, "long0, long1, long2, long3, long4") {
 		t.Errorf("%+v", all)
 	}
 	c.Jobs = []config.Job{flushOf("first", config.From{}, config.To{Database: "main", Table: "Users"}), flushOf("second", config.From{}, config.To{Database: "main", Table: "users"})}
-	if all := examineConfig(c); len(all) != 1 || all[0].Subject != `job "first"` {
+	if all := examineConfig(c, false); len(all) != 1 || all[0].Subject != `job "first"` {
 		t.Errorf("two writers of one table are told once, however it is written: %+v", all)
 	}
 }

@@ -43,7 +43,7 @@ func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
 		return config.Job{Name: name, Flush: config.Flush{To: config.To{Database: "main", Table: "users"}}}
 	}
 	c.Jobs = []config.Job{flushTo("one"), flushTo("two"), {Name: "long", Command: config.Command{"true"}, Policy: config.Policy{Grace: time.Hour}}}
-	all := examineConfig(c)
+	all := examineConfig(c, false)
 	wantFound(t, all, SeverityWarning, "configuration", "election.ttl is 5m0s, which is long")
 	wantFound(t, all, SeverityWarning, "configuration", "http.listen is :9747, beyond this host, without http.tls")
 	wantFound(t, all, SeverityInfo, `job "one"`, "other jobs write to its table users, too: two")
@@ -52,17 +52,17 @@ func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
 	for i := range 6 {
 		c.Jobs = append(c.Jobs, config.Job{Name: fmt.Sprintf("long%d", i), Command: config.Command{"true"}, Policy: config.Policy{Grace: time.Hour}})
 	}
-	wantFound(t, examineConfig(c), SeverityInfo, "configuration", "7 jobs have a grace of election.ttl, 5m0s, or more: long, long0, long1, long2, long3 and 2 more")
+	wantFound(t, examineConfig(c, false), SeverityInfo, "configuration", "7 jobs have a grace of election.ttl, 5m0s, or more: long, long0, long1, long2, long3 and 2 more")
 	c.Jobs = c.Jobs[:3]
 
 	c.Election.TTL, c.HTTP.TLS, c.Jobs = time.Second, &config.ServerTLS{}, c.Jobs[:1]
-	all = examineConfig(c)
+	all = examineConfig(c, false)
 	wantFound(t, all, SeverityInfo, "configuration", "which is short")
 	wantFound(t, all, SeverityInfo, "configuration", "http.listen is :9747, beyond this host")
 	wantNone(t, all, "too: ")
 	for _, listen := range []string{"127.0.0.1:1", "[::1]:1", "localhost:1", "off"} {
 		c.HTTP.Listen = listen
-		wantNone(t, examineConfig(c), "http.listen")
+		wantNone(t, examineConfig(c, false), "http.listen")
 	}
 }
 

@@ -66,7 +66,7 @@ func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 // wire is a process' connections to both servers, which can be broken.
 type wire struct {
 	*stores
-	redis, database *testsupport.Proxy   // a file has none
+	redis, database *testsupport.Proxy    // a file has none
 	now             atomic.Pointer[tally] // hears of the steps in the database and of the commands to Redis, in any goroutine
 }
 

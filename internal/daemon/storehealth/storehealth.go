@@ -164,7 +164,7 @@ type Error struct {
 
 // Error names the store, and its settings.
 func (e *Error) Error() string {
-	return fmt.Sprintf("store %q: %s", e.Store, site.InStore(e.Store, e.Err.Error()))
+	return fmt.Sprintf("store %s: %s", e.Store, site.InStore(e.Store, e.Err.Error()))
 }
 
 // Unwrap is what the store's own error is.
