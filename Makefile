@@ -5,6 +5,7 @@
 .DEFAULT_GOAL := help
 
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT       ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 SUITE        := CGO_ENABLED=0 go run ./test/suite
 CHAOS_TIME   ?= 2m
 CHAOS_FAULTS ?= 200
@@ -23,7 +24,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build the static binary bin/baton
-	@scripts/build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+	@scripts/build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 
 .PHONY: packages
 packages: ## build deb and rpm for amd64 and arm64 in dist/; the same commit gives the same bytes
@@ -33,6 +34,22 @@ packages: ## build deb and rpm for amd64 and arm64 in dist/; the same commit giv
 test-packages: packages ## what is in the packages, and that a second build gives the same bytes
 	@scripts/test-deps packages
 	BATON_PACKAGES=$(CURDIR)/dist BATON_VERSION='$(VERSION)' CGO_ENABLED=1 go test -race -count=1 -v ./test/packages
+
+.PHONY: image
+image: ## build dist/baton-image.tar, an OCI image for amd64 and arm64: no daemon, no registry
+	@mkdir -p dist
+	@for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/image-$$arch ./cmd/baton || exit; done
+	@cd tools/image && go run . -version '$(VERSION)' -commit '$(COMMIT)' -epoch "$$(git log -1 --format=%ct)" -out ../../dist/baton-image.tar amd64=../../dist/image-amd64 arm64=../../dist/image-arm64
+	@rm dist/image-amd64 dist/image-arm64
+
+.PHONY: release
+release: ## build all files of VERSION=v1.2.3 in dist/v1.2.3: archives, deb, rpm, image, SBOM, checksums
+	@VERSION='$(VERSION)' scripts/release
+
+.PHONY: test-release
+test-release: ## build a release in two folders: the same bytes, and in them what belongs there
+	@scripts/test-deps packages
+	BATON_RELEASE=v0.0.1-test CGO_ENABLED=0 go test -count=1 -timeout 40m -v ./test/release
 
 .PHONY: demo
 demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch

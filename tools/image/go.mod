@@ -1,0 +1,6 @@
+// A module of its own: what an image needs beside the program is no dependency of baton.
+module baton/tools/image
+
+go 1.26.0
+
+require golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
