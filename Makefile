@@ -42,13 +42,17 @@ image: ## build dist/baton-image.tar, an OCI image for amd64 and arm64: no daemo
 	@cd tools/image && go run . -version '$(VERSION)' -commit '$(COMMIT)' -epoch "$$(git log -1 --format=%ct)" -out ../../dist/baton-image.tar amd64=../../dist/image-amd64 arm64=../../dist/image-arm64
 	@rm dist/image-amd64 dist/image-arm64
 
+.PHONY: manifests
+manifests: ## read deploy/kubernetes and deploy/compose by the types of their own projects, which is to download them
+	cd tools/manifests && go run . ../../deploy/kubernetes/baton.yaml ../../deploy/compose/compose.yaml
+
 .PHONY: release
 release: ## build all files of VERSION=v1.2.3 in dist/v1.2.3: archives, deb, rpm, image, SBOM, checksums
 	@VERSION='$(VERSION)' scripts/release
 
 .PHONY: test-release
-test-release: ## build a release in two folders: the same bytes, and in them what belongs there
-	@scripts/test-deps packages
+test-release: manifests ## build a release in two folders: the same bytes, and in them what belongs there
+	@scripts/test-deps release
 	BATON_RELEASE=v0.0.1-test CGO_ENABLED=0 go test -count=1 -timeout 40m -v ./test/release
 
 .PHONY: demo

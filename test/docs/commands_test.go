@@ -30,7 +30,7 @@ func notRun() map[string]string {
 		"jq": filter, "grep": filter, "head": filter, "less": filter, "awk": filter, "sort": filter, "tail": filter, "wc": filter, "sed": filter, "xargs": filter,
 		"ssh": net, "scp": net, "curl": net, "psql": net, "pg_dump": net, "pg_restore": net, "mysql": net, "openssl": net, "redis-server": net, "promtool": net, "date": net, "timedatectl": net,
 		"ffmpeg": other, "java": other, "python3": other, "flock": other, "git": other, "cd": lines, "echo": lines, "export": lines, "for": lines, "do": lines, "done": lines,
-		"exit": lines, "if": lines, "then": lines, "fi": lines, "while": lines, "sleep": lines, "true": lines, "source": lines, "sudo": host, "man": other, "cat": lines, "ls": lines, "printf": lines,
+		"exit": lines, "if": lines, "then": lines, "fi": lines, "while": lines, "sleep": lines, "true": lines, "source": lines, "docker": net, "kubectl": net, "skopeo": net, "sudo": host, "man": other, "cat": lines, "ls": lines, "printf": lines,
 	}
 }
 

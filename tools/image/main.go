@@ -214,7 +214,7 @@ func platformImage(a *archive, made time.Time, labels map[string]string, arch, p
 			Labels:       labels,
 			StopSignal:   "SIGTERM",
 			Healthcheck: healthcheck{
-				Test:     []string{"CMD", "/usr/bin/baton", "status", "-o", "json"},
+				Test:     []string{"CMD", "/usr/bin/baton", "status", "--server", "http://127.0.0.1:9747", "-o", "json"},
 				Interval: 15 * time.Second, Timeout: 5 * time.Second, StartPeriod: 10 * time.Second, Retries: 3,
 			},
 		},
