@@ -102,9 +102,9 @@ func (w *writer) draw() [][]any {
 		from = mostly
 	}
 	var commands [][]any
-	for _, text := range strings.Split(from[w.rng.IntN(len(from))], "|") {
+	for text := range strings.SplitSeq(from[w.rng.IntN(len(from))], "|") {
 		var args []any
-		for _, word := range strings.Fields(text) {
+		for word := range strings.FieldsSeq(text) {
 			args = append(args, w.word(word))
 		}
 		commands = append(commands, args)
@@ -154,7 +154,7 @@ func (w *writer) word(word string) any {
 func TestEveryCommandThatWritesIsSent(t *testing.T) {
 	sent := map[string]bool{}
 	for _, text := range slices.Concat(mostly, sometimes, seldom) {
-		for _, one := range strings.Split(text, "|") {
+		for one := range strings.SplitSeq(text, "|") {
 			words := strings.Fields(strings.ToLower(one))
 			sent[words[0]] = true
 			if len(words) > 1 {
