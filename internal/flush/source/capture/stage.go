@@ -69,6 +69,8 @@ func (f *feed) heard(heads []follow.Position) bool {
 
 // until waits until something is so. Its error says why a stream is not followed.
 func (f *feed) until(ctx context.Context, so func() bool) error {
+	tick := time.NewTicker(time.Second) // after a reload another run may have taken the entry of changed
+	defer tick.Stop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for tries := f.tries; !so(); {
@@ -78,6 +80,7 @@ func (f *feed) until(ctx context.Context, so func() bool) error {
 		f.mu.Unlock()
 		select {
 		case <-f.changed:
+		case <-tick.C:
 		case <-ctx.Done():
 		}
 		f.mu.Lock()

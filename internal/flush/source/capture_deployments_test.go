@@ -1,0 +1,120 @@
+package source
+
+import (
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/redisconn"
+	"baton/internal/testsupport"
+)
+
+// The master behind Sentinels is cut off from its replicas, takes writes that are captured, and dies. What the
+// promoted replica does not have must not stay in the table.
+func TestASentinelFailoverThatLosesWritesIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	all := testsupport.StartSentinel(t)
+	first := all.Master()
+	j := captureAt(t, redisconn.Options{
+		Sentinel:   &redisconn.SentinelOptions{Addresses: all.Addresses(), Master: all.Name()},
+		ClientName: "baton-test", Timeout: 2 * time.Second,
+	})
+	j.options.MaxPct = 100
+	c := first.Client(t)
+	for i := range 20 {
+		c.Do("SET", fmt.Sprintf("s:%d", i), "kept")
+	}
+	j.mustEqual(c)
+	if n := c.Num("WAIT", 2, 60_000); n != 2 { // and it does not count us
+		t.Fatalf("WAIT says %d", n)
+	}
+	replicas := all.Replicas()
+	for _, r := range replicas {
+		r.Freeze()
+	}
+	c.Do("CLIENT", "KILL", "TYPE", "replica") // what is on the way to them would still arrive
+	for i := range 5 {
+		c.Do("SET", fmt.Sprintf("s:%d", i), "lost")
+	}
+	c.Do("SET", "s:new", "lost, too")
+	c.Do("DEL", "s:9")
+	j.again(func() error { return j.run(t.Context()) })
+	j.must(c)
+	if texts := fmt.Sprint(j.table.texts()); !strings.Contains(texts, "lost") {
+		t.Fatalf("the table has no row of a lost write: %s", texts)
+	}
+	j.told()
+	first.Kill()
+	for _, r := range replicas {
+		r.Thaw()
+	}
+	all.AwaitMaster(first).Client(t).Do("SET", "s:11", "after the failover")
+	// On a busy machine there may be another failover.
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		err := j.run(t.Context())
+		c := all.AwaitMaster(first).Client(t)
+		want, got := contentsOf(t, c), j.table.texts()
+		if err == nil && fmt.Sprint(want) == fmt.Sprint(got) {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%v; the rows are %v, want %v; the server says %s", err, got, want, c.Str("INFO", "replication"))
+		}
+	}
+	if texts := fmt.Sprint(j.table.texts()); strings.Contains(texts, "lost") {
+		t.Errorf("rows: %s", texts)
+	}
+	if notes := j.told(); !strings.Contains(notes, "all keys are read") {
+		t.Errorf("notes: %q", notes)
+	}
+}
+
+// again tries until there is no error.
+func (j *captureJob) again(try func() error) {
+	j.t.Helper()
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(limit) {
+			j.t.Fatal(err)
+		}
+	}
+}
+
+// What docs/redis.md grants is enough, over TLS with a client's certificate; and what it does not is missed by name.
+func TestACaptureNeedsNoMoreThanWhatIsDocumented(t *testing.T) {
+	r := testsupport.StartRedis(t, testsupport.RedisTLS(true))
+	c := r.Client(t)
+	rights := "+hello +auth +ping +client|setname +psync +replconf +info +command +publish +get +type +exists +scan +select"
+	open := func(rights string) *captureJob {
+		args := []any{"SETUSER", "baton", "reset", "on", ">secret", "~s:*", "&baton:capture"}
+		for _, right := range strings.Fields(rights) {
+			args = append(args, right)
+		}
+		c.Do("ACL", args...)
+		return captureAt(t, redisconn.Options{
+			URL: r.URL(), Username: "baton", Password: func() (string, error) { return "secret", nil },
+			TLS: func() (*tls.Config, error) { return r.TLSConfig(), nil }, ClientName: "baton-test",
+		})
+	}
+	j := open(rights)
+	c.Do("SET", "s:1", "a")
+	c.Do("SET", "s:2", "b")
+	j.mustEqual(c)
+	c.Do("DEL", "s:1")
+	c.Do("SET", "other:1", "x")
+	j.mustEqual(c)
+	j.die()
+	for _, right := range []string{"+psync", "+replconf", "+command"} {
+		j := open(strings.Replace(rights, right, "", 1))
+		err := j.run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), right[1:]) || !strings.Contains(err.Error(), "ACL SETUSER") {
+			t.Errorf("without %s the run ended with %v", right, err)
+		}
+		j.die()
+	}
+}
