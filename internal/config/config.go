@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -103,12 +104,38 @@ type HTTP struct {
 	// records and output are shown to those who have it, too, and to no one else.
 	// Default: no orders but by the admin socket.
 	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
+	// ReadTokenFile holds a second token, as TokenFile does: with it a client sees what it sees with
+	// the first, and gives no orders. Needs token_file. Default: none.
+	ReadTokenFile string `yaml:"read_token_file,omitempty" config:"expand"`
 	// TLS has the page and the API served over HTTPS. Needed for orders from other hosts:
 	// a token is not taken from a network that can read it.
 	TLS *ServerTLS `yaml:"tls,omitempty"`
 	// Hosts are further names under which a listener on loopback may be asked, for a
 	// reverse proxy on this host that passes its own name on. Default: none.
 	Hosts []string `yaml:"hosts,omitempty"`
+	// TrustedProxies are addresses of reverse proxies, or networks, whose X-Forwarded-Proto is
+	// believed: https makes the page's cookie Secure, http has the token refused. Default: none.
+	TrustedProxies []string `yaml:"trusted_proxies,omitempty"`
+}
+
+// Proxies are the trusted proxies as networks; what is none is left out, which the check has refused.
+func (h HTTP) Proxies() []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range h.TrustedProxies {
+		if p, err := proxyOf(text); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// proxyOf reads an address or a network.
+func proxyOf(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err
 }
 
 // ServerTLS is who we are to a browser. The files are read anew whenever they change.

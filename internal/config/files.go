@@ -51,6 +51,7 @@ func (c Config) Files() []File {
 		}
 	}
 	add(FileToken, "http.token_file", c.HTTP.TokenFile)
+	add(FileToken, "http.read_token_file", c.HTTP.ReadTokenFile)
 	if t := c.HTTP.TLS; t != nil {
 		add(FileCertificates, "http.tls.cert_file", t.CertFile)
 		add(FilePrivateKey, "http.tls.key_file", t.KeyFile)

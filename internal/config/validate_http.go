@@ -18,6 +18,17 @@ func (v *validator) http() {
 			v.fail(fmt.Sprintf("http.hosts[%d]", i), "%q: want a host name, for example baton.example.com, without a port", name)
 		}
 	}
+	for i, p := range h.TrustedProxies {
+		if _, err := proxyOf(p); err != nil {
+			v.fail(fmt.Sprintf("http.trusted_proxies[%d]", i), "%q: want an address or a network, for example 127.0.0.1 or 10.0.0.0/8", p)
+		}
+	}
+	if h.ReadTokenFile != "" && h.TokenFile == "" {
+		v.fail("http.read_token_file", "needs http.token_file, too: without it the node takes no token")
+	}
+	if h.ReadTokenFile != "" && h.ReadTokenFile == h.TokenFile {
+		v.fail("http.read_token_file", "the same file as http.token_file: want another token in another file")
+	}
 	if h.Listen == Off {
 		return
 	}

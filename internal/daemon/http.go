@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -20,7 +19,8 @@ import (
 func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) status.Config {
 	c := status.Config{
 		Source: n.snapshot, Health: n.health, Metrics: n.metrics, Logger: n.log.Named("http"), NodeID: n.id, Version: n.options.Version,
-		Node: n.answers, Do: n.answers.Do, TokenFile: h.TokenFile, Hosts: h.Hosts,
+		Node: n.answers, Do: n.answers.Do, TokenFile: h.TokenFile, ReadTokenFile: h.ReadTokenFile,
+		Hosts: h.Hosts, Proxies: h.Proxies(),
 	}
 	if encryption != nil {
 		c.TLS = encryption.Serve(c.Logger)
@@ -38,7 +38,7 @@ func (n *node) newAnswers() *direct.Site {
 func (n *node) testNotify(ctx context.Context, target, by string) ([]operate.Tested, error) {
 	tests, err := n.notifications.Test(ctx, target, by)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", operate.ErrInvalid, err)
+		return nil, &operate.Coded{Code: "invalid", Kind: operate.ErrInvalid, Err: err}
 	}
 	all := make([]operate.Tested, len(tests))
 	for i, t := range tests {
@@ -89,10 +89,8 @@ func existing(listeners ...net.Listener) []net.Listener {
 
 // secured checks what secures page and API before anything is served; nil: no encryption.
 func secured(h config.HTTP) (*certificate.Certificate, error) {
-	if h.TokenFile != "" {
-		if err := auth.CheckToken(h.TokenFile); err != nil {
-			return nil, err
-		}
+	if err := auth.CheckTokens(h.TokenFile, h.ReadTokenFile); err != nil {
+		return nil, err
 	}
 	return certificate.Open(h)
 }

@@ -81,7 +81,10 @@ func usable(f config.File) error {
 	}
 	switch f.Kind {
 	case config.FileToken:
-		return auth.CheckToken(f.Path)
+		if f.Key == "http.read_token_file" {
+			return auth.CheckTokens("", f.Path)
+		}
+		return auth.CheckTokens(f.Path, "")
 	case config.FileVariables:
 		return secret.ReadEnvFile(f.Path, map[string]string{})
 	case config.FileSecret:

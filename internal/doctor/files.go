@@ -40,10 +40,7 @@ func examineFiles(c config.Config, o Options) []Finding {
 func (r *report) encryption(h config.HTTP) {
 	r.subject = subjectConfig
 	var c *certificate.Certificate
-	err := error(nil)
-	if h.TokenFile != "" {
-		err = auth.CheckToken(h.TokenFile)
-	}
+	err := auth.CheckTokens(h.TokenFile, h.ReadTokenFile)
 	if err == nil {
 		c, err = certificate.Open(h)
 	}

@@ -336,7 +336,7 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 		"two\nlines-of-16-characters": "one line", "with blank 0123456789": "one line", "ü" + secretToken: "one line",
 		strings.Repeat("x", 1025): "more than 1024", secretToken: "", secretToken + "\r": "",
 	} {
-		err := auth.CheckToken(tokenFile(t, token))
+		err := auth.CheckTokens(tokenFile(t, token), "")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.20q: %v, want %q", token, err, want)
 		}
@@ -344,7 +344,7 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 			t.Errorf("the error tells the token: %v", err)
 		}
 	}
-	if err := auth.CheckToken("/nowhere/token"); !errors.Is(err, os.ErrNotExist) {
+	if err := auth.CheckTokens("", "/nowhere/token"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -356,7 +356,7 @@ func TestATokenFileThatIsNoFileKeepsNobodyWaiting(t *testing.T) {
 	}
 	for _, path := range []string{pipe, t.TempDir(), "/dev/zero"} {
 		told := make(chan error, 1)
-		go func() { told <- auth.CheckToken(path) }()
+		go func() { told <- auth.CheckTokens("", path) }()
 		if err := statustest.Within(t, told, "CheckToken of "+path); err == nil || !strings.Contains(err.Error(), "no regular file") {
 			t.Errorf("%s: %v", path, err)
 		}

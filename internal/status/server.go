@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -32,6 +33,10 @@ type Config struct {
 
 	// TokenFile holds the token for orders; "": none is taken over HTTP.
 	TokenFile string
+	// ReadTokenFile holds one that shows what the first shows, and gives no orders; "": there is none.
+	ReadTokenFile string
+	// Proxies are the addresses of proxies whose X-Forwarded-Proto is believed.
+	Proxies []netip.Prefix
 	// TLS, if set, is how Serve encrypts.
 	TLS *tls.Config
 	// NodeID and Version are shown while the Source has never answered.
@@ -73,7 +78,7 @@ func New(cfg Config) *Server {
 	if cfg.Node != nil {
 		cfg.Node = state.Bounded(cfg.Node)
 	}
-	s := &Server{cfg: cfg, auth: auth.New(cfg.TokenFile, cfg.Logger), limits: web.DefaultLimits()}
+	s := &Server{cfg: cfg, auth: auth.New(cfg.TokenFile, cfg.Logger).Reads(cfg.ReadTokenFile).Behind(cfg.Proxies), limits: web.DefaultLimits()}
 	s.watch = state.New(state.Config{
 		Source: cfg.Source, Leading: func() bool { return cfg.Health().Leading }, NodeID: cfg.NodeID,
 		Version: cfg.Version, Patience: cfg.Patience, Log: cfg.Logger,

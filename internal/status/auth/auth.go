@@ -5,20 +5,16 @@ package auth
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
-	"baton/internal/operate"
 	"baton/internal/status/web"
 )
 
@@ -36,6 +32,7 @@ const (
 // Caller is who a request comes from, as far as it has shown that.
 type Caller struct {
 	How     string // byToken and so on; "": it has shown nothing
+	reader  bool   // it has shown the token that gives no orders
 	Address string
 	session *session
 }
@@ -62,13 +59,13 @@ func CallerOf(ctx context.Context) Caller {
 
 // Auth decides who may do what, by the token and the sessions that began with it.
 type Auth struct {
-	file string // of the token; "": there is none
-	log  *zap.Logger
+	file    string // of the token; "": there is none
+	log     *zap.Logger
+	proxies []netip.Prefix // whose X-Forwarded-Proto is believed
 
 	mu       sync.Mutex
-	looked   fileState // the file when it was read
-	token    [sha256.Size]byte
-	broken   error // why there is no token now
+	orders   tokenFile // whoever has this token sees everything and gives orders
+	reads    tokenFile // sees everything
 	sessions map[[sha256.Size]byte]*session
 
 	guessers map[netip.Prefix]*guesser
@@ -115,65 +112,25 @@ func (a *Auth) Suspects() int {
 // left is how many wrong tokens are not forgotten.
 func (g *guesser) left(now time.Time) float64 { return max(g.failures-now.Sub(g.at).Seconds(), 0) }
 
-// fileState identifies a version of a file.
-type fileState struct {
-	at   time.Time
-	size int64
-	info os.FileInfo
-}
-
 // New returns an Auth of the token in a file; "": there is no token.
 func New(file string, log *zap.Logger) *Auth {
-	return &Auth{file: file, log: log, sessions: map[[sha256.Size]byte]*session{}, guessers: map[netip.Prefix]*guesser{}}
+	return &Auth{
+		file: file, log: log, orders: tokenFile{setting: "http.token_file", path: file}, reads: tokenFile{setting: "http.read_token_file"},
+		sessions: map[[sha256.Size]byte]*session{}, guessers: map[netip.Prefix]*guesser{},
+	}
 }
 
-// CheckToken says what is wrong with the token in a file.
-func CheckToken(file string) error {
-	_, err := readToken(file)
-	return err
+// Reads takes a second token, in a file, with which a caller sees what one with the first sees, and
+// gives no orders.
+func (a *Auth) Reads(file string) *Auth {
+	a.reads.path = file
+	return a
 }
 
-func readToken(file string) (sum [sha256.Size]byte, err error) {
-	token, err := operate.ReadToken(file)
-	if err != nil {
-		return sum, fmt.Errorf("http.token_file: %w", err)
-	}
-	return sha256.Sum256([]byte(token)), nil
-}
-
-// refresh reads the token again if its file has changed. Sessions of another token end.
-// The caller holds a.mu.
-func (a *Auth) refresh() {
-	info, err := os.Stat(a.file)
-	if err == nil && a.looked.info != nil && os.SameFile(info, a.looked.info) && info.ModTime().Equal(a.looked.at) &&
-		info.Size() == a.looked.size {
-		return
-	}
-	var sum [sha256.Size]byte
-	if err == nil {
-		sum, err = readToken(a.file)
-	}
-	if err != nil {
-		if a.broken == nil {
-			a.log.Error("the token cannot be read: requests with a token are refused until it can", zap.Error(err))
-		}
-		a.broken, a.looked, a.token = err, fileState{}, sum
-		clear(a.sessions)
-		return
-	}
-	if sum != a.token {
-		clear(a.sessions)
-	}
-	a.broken, a.token, a.looked = nil, sum, fileState{at: info.ModTime(), size: info.Size(), info: info}
-}
-
-// matches compares a token, in the same time whatever it is.
-func (a *Auth) matches(token string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refresh()
-	sum := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1 && a.broken == nil
+// Behind believes what proxies at these addresses say of the connection to them.
+func (a *Auth) Behind(proxies []netip.Prefix) *Auth {
+	a.proxies = proxies
+	return a
 }
 
 // errToken is a token that is not the one.
@@ -181,11 +138,12 @@ var errToken = web.Refuse(http.StatusUnauthorized, "this is not the token in htt
 	"another node's, or was it changed? See the file on the node's host")
 
 // check compares a token, and logs those that are wrong.
-func (a *Auth) check(r *http.Request, token string) error {
+// reader: it is the one that gives no orders.
+func (a *Auth) check(r *http.Request, token string) (reader bool, err error) {
 	if a.file == "" {
-		return errNoToken
+		return false, errNoToken
 	}
-	err := a.compare(r, token)
+	reader, err = a.compare(r, token)
 	if err != nil {
 		a.mu.Lock()
 		g := a.guesser(r, time.Now())
@@ -194,26 +152,29 @@ func (a *Auth) check(r *http.Request, token string) error {
 			a.log.Warn("a token was refused", zap.String("address", r.RemoteAddr), zap.Int("count", count), zap.Error(err))
 		})
 	}
-	return err
+	return reader, err
 }
 
 // compare counts the tokens that are wrong.
-func (a *Auth) compare(r *http.Request, token string) error {
+func (a *Auth) compare(r *http.Request, token string) (reader bool, err error) {
 	if err := a.await(r); err != nil {
-		return err
+		return false, err
 	}
-	if a.matches(token) {
-		return nil
+	switch orders, reads := a.matches(token); {
+	case orders:
+		return false, nil
+	case reads:
+		return true, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.broken != nil {
-		return web.Refuse(http.StatusServiceUnavailable, "this node cannot read its http.token_file, and refuses "+
+	if a.orders.broken != nil {
+		return false, web.Refuse(http.StatusServiceUnavailable, "this node cannot read its http.token_file, and refuses "+
 			"every token until it can: see its log")
 	}
 	g := a.guesser(r, time.Now())
 	g.failures = min(g.failures+1, 2*FreeFailures)
-	return errToken
+	return false, errToken
 }
 
 // await returns at once, or after many wrong tokens when this one's turn has come.
@@ -258,6 +219,7 @@ var (
 	// ErrSignIn is that a request shows no token where one is needed.
 	ErrSignIn = web.Refuse(http.StatusUnauthorized, "this takes the token: send it as Authorization: Bearer TOKEN, "+
 		"or sign in on the page")
+	errReader  = web.Refuse(http.StatusForbidden, "the token in http.read_token_file gives no orders: show the one in http.token_file")
 	errForgery = web.Refuse(http.StatusForbidden, "this does not come from the page of this node: open the page, and do it there again")
 )
 
@@ -270,17 +232,18 @@ func (a *Auth) Identify(r *http.Request) (Caller, error) {
 	}
 	// Another scheme is for a proxy with passwords of its own, which hands the header on.
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && a.file != "" {
-		if !mayCarry(r) {
-			return c, errInsecure
+		if !a.mayCarry(r) {
+			return c, a.insecure(r)
 		}
-		if err := a.check(r, strings.TrimSpace(token)); err != nil {
+		reader, err := a.check(r, strings.TrimSpace(token))
+		if err != nil {
 			return c, err
 		}
-		c.How = byToken
+		c.How, c.reader = byToken, reader
 		return c, nil
 	}
 	if s := a.session(r); s != nil {
-		c.How, c.session = bySession, s
+		c.How, c.session, c.reader = bySession, s, s.reader
 	}
 	return c, nil
 }
@@ -290,7 +253,8 @@ func (a *Auth) Holds(r *http.Request) bool {
 	switch CallerOf(r.Context()).How {
 	case byToken:
 		_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		return a.matches(strings.TrimSpace(token))
+		orders, reads := a.matches(strings.TrimSpace(token))
+		return orders || reads
 	case bySession:
 		return a.session(r) != nil
 	}
@@ -317,11 +281,13 @@ func (a *Auth) MayOrder(r *http.Request) error {
 	}
 	switch {
 	case crossOrigin.Check(r) != nil:
-		return errForgery
+		return forgery(r)
 	case a.file == "":
 		return errNoToken
-	case !mayCarry(r):
-		return errInsecure
+	case !a.mayCarry(r):
+		return a.insecure(r)
+	case c.reader:
+		return errReader
 	case c.How == byToken:
 		return nil
 	case c.How == bySession:
@@ -329,9 +295,6 @@ func (a *Auth) MayOrder(r *http.Request) error {
 	}
 	return ErrSignIn
 }
-
-// mayCarry reports whether a connection is safe for the token: encrypted, or inside this host.
-func mayCarry(r *http.Request) bool { return r.TLS != nil || overLoopback(r) || OverSocket(r) }
 
 func overLoopback(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)

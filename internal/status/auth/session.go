@@ -27,6 +27,7 @@ const (
 type session struct {
 	began, seen time.Time
 	csrf        string
+	reader      bool // it began with the token that gives no orders
 }
 
 // SignedInNow is how many browsers are signed in.
@@ -48,7 +49,10 @@ func (a *Auth) CSRF(r *http.Request) string {
 }
 
 // Enabled reports whether one can sign in on the connection of r.
-func (a *Auth) Enabled(r *http.Request) bool { return a.file != "" && mayCarry(r) && !OverSocket(r) }
+func (a *Auth) Enabled(r *http.Request) bool { return a.file != "" && a.mayCarry(r) && !OverSocket(r) }
+
+// ReadsOnly reports whether a request comes from who may see everything, and give no orders.
+func (a *Auth) ReadsOnly(r *http.Request) bool { return CallerOf(r.Context()).reader }
 
 // SignIn begins a session if the token is right, and sets its cookie. An error is a
 // [refusal]; then nothing was written.
@@ -56,16 +60,17 @@ func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 	switch {
 	case a.file == "":
 		return errNoToken
-	case !mayCarry(r):
-		return errInsecure
+	case !a.mayCarry(r):
+		return a.insecure(r)
 	case !fromOwnPage(r):
-		return errForgery
+		return forgery(r)
 	}
-	if err := a.check(r, strings.TrimSpace(token)); err != nil {
+	reader, err := a.check(r, strings.TrimSpace(token))
+	if err != nil {
 		return err
 	}
 	id, now := rand.Text(), time.Now()
-	s := &session{began: now, seen: now, csrf: rand.Text()}
+	s := &session{began: now, seen: now, csrf: rand.Text(), reader: reader}
 	a.mu.Lock()
 	a.makeRoom(now)
 	a.sessions[sha256.Sum256([]byte(id))] = s
@@ -77,7 +82,7 @@ func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 // SignOut ends the session of a request, if it has one.
 func (a *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	for _, c := range r.CookiesNamed(cookieName(r)) {
+	for _, c := range r.CookiesNamed(a.cookieName(r)) {
 		delete(a.sessions, sha256.Sum256([]byte(c.Value)))
 	}
 	a.mu.Unlock()
@@ -86,20 +91,20 @@ func (a *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 
 // cookie holds a session's id. Scripts cannot read it, and no other site's page sends it.
 func (a *Auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
-	return &http.Cookie{ //nolint:gosec // Secure wherever there is TLS; without it the token is taken over loopback alone
-		Name: cookieName(r), Value: id, Path: "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	return &http.Cookie{ //nolint:gosec // Secure wherever the browser has TLS; without it the token is taken over loopback alone
+		Name: a.cookieName(r), Value: id, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: a.scheme(r) == "https", SameSite: http.SameSiteStrictMode,
 	}
 }
 
 // cookieName has the port, which cookies do not tell apart: nodes of one host would take
 // one another's. A browser takes a name of __Host- from the host alone, over TLS.
-func cookieName(r *http.Request) string {
+func (a *Auth) cookieName(r *http.Request) string {
 	name := "baton"
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
 		name = fmt.Sprintf("baton-%d", local.Port)
 	}
-	if r.TLS != nil {
+	if a.scheme(r) == "https" {
 		name = "__Host-" + name
 	}
 	return name
@@ -107,11 +112,11 @@ func cookieName(r *http.Request) string {
 
 // session is that of a request; nil if it has none that is good.
 func (a *Auth) session(r *http.Request) *session {
-	if a.file == "" || !mayCarry(r) {
+	if a.file == "" || !a.mayCarry(r) {
 		return nil
 	}
 	// Another server of this host may have set one of that name: it must not hide ours.
-	cookies := r.CookiesNamed(cookieName(r))
+	cookies := r.CookiesNamed(a.cookieName(r))
 	if len(cookies) == 0 {
 		return nil
 	}
@@ -161,7 +166,7 @@ func (a *Auth) notForged(r *http.Request, s *session) error {
 		sent = r.PostFormValue(csrfField)
 	}
 	if !fromOwnPage(r) || subtle.ConstantTimeCompare([]byte(sent), []byte(s.csrf)) != 1 {
-		return errForgery
+		return forgery(r)
 	}
 	return nil
 }

@@ -263,6 +263,9 @@ func (p *Pages) serveSignIn(w http.ResponseWriter, r *http.Request) {
 	code := http.StatusOK
 	if !p.Auth.Enabled(r) {
 		form.Off = "This node takes no token here: it needs http.token_file, and https or a connection on the node’s own host."
+		if p.Auth.Unencrypted(r) {
+			form.Off = "The proxy before this node says (X-Forwarded-Proto) that it was asked without encryption: open the page by https."
+		}
 	} else if r.Method == http.MethodPost {
 		err := p.Auth.SignIn(w, r, r.PostFormValue("token"))
 		if err == nil {

@@ -56,7 +56,9 @@ func meant(path, query string) string {
 }
 
 // takesOrders reports whether orders with the token are taken on this connection.
-func (p *Pages) takesOrders(r *http.Request) bool { return p.Do != nil && p.Auth.Enabled(r) }
+func (p *Pages) takesOrders(r *http.Request) bool {
+	return p.Do != nil && p.Auth.Enabled(r) && !p.Auth.ReadsOnly(r)
+}
 
 func (p *Pages) servePage(w http.ResponseWriter, r *http.Request) {
 	snap, known := p.Watch.Snapshot(r.Context())
