@@ -51,6 +51,8 @@
 // To try each row that was set aside by itself costs MariaDB and MySQL a round trip each, so one
 // INSERT IGNORE asks first, within a savepoint, whether they would take any of them: it writes
 // every row that INSERT would write. If it writes none, all are dead letters.
+// What a trigger writes meanwhile into a table of an engine without transactions stays, as it does whenever
+// a row of its table is refused.
 //
 // # When an answer is lost
 //

@@ -13,13 +13,12 @@ const (
 	bundleBytes = 128 << 10
 )
 
-// bundle does the first tasks by one statement if they insert into the same table, and returns how
-// many; 0 if they are to be done one by one. That is also so if one of them is there already, or is
+// bundle does the first tasks by one statement if they insert into the same table. It returns how
+// many they are, and whether they are done. They are not if one of them is there already, or is
 // refused: which one, they tell by themselves.
-func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (int, error) {
-	n := s.alike(tasks)
-	if n < 2 {
-		return 0, nil
+func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (n int, done bool, err error) {
+	if n = s.alike(tasks); n < 2 {
+		return 1, false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
 	defer cancel()
@@ -29,11 +28,11 @@ func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (int, error) {
 	for _, t := range tasks[:n] {
 		args = append(args, t.Args...)
 	}
-	_, err := s.Exec(ctx, insert+" VALUES "+sql.Repeat(values, n), args)
+	_, err = s.Exec(ctx, insert+" VALUES "+sql.Repeat(values, n), args)
 	if err != nil && (s.Parent.Duplicate(err) || s.Parent.Refused(err)) {
-		return 0, nil
+		return n, false, nil
 	}
-	return n, err
+	return n, err == nil, err
 }
 
 // alike is how many of the first tasks insert into the same table and await no answer: a power of

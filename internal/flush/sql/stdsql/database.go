@@ -137,9 +137,11 @@ type Session struct {
 // Run implements sql.Session.
 func (s *Session) Run(ctx context.Context, tasks ...sql.Task) error {
 	for len(tasks) > 0 {
-		n, err := s.bundle(ctx, tasks)
-		if err == nil && n == 0 {
-			n, err = 1, s.one(ctx, tasks[0])
+		n, done, err := s.bundle(ctx, tasks)
+		for _, t := range tasks[:n] {
+			if !done && err == nil {
+				err = s.one(ctx, t)
+			}
 		}
 		if err != nil {
 			return err
