@@ -141,7 +141,7 @@ var rules = []rule{
 		"listeners, and what is served on them: it knows the rooms below, and no state"},
 	{"internal/status/api", []string{"internal/diagnose", "internal/operate", "internal/status/auth", "internal/status/state", "internal/status/web", "internal/text"},
 		"programs get what they ask for as it is: a page's words are not in it"},
-	{"internal/status/auth", []string{"internal/operate", "internal/status/web"}, "who may see and order does not depend on what there is to see"},
+	{"internal/status/auth", []string{"internal/operate", "internal/status/web", "internal/text"}, "who may see and order does not depend on what there is to see"},
 	{"internal/status/metrics", []string{"internal/diagnose", "internal/status/web"}, "metrics come from memory: a state that is read from servers could keep them waiting"},
 	{"internal/status/page", []string{"internal/diagnose", "internal/operate", "internal/status/auth", "internal/status/state", "internal/status/web", "internal/text"},
 		"a page shows what it is handed: it can be tried without a store or an election"},
