@@ -38,7 +38,8 @@ func exitCodes() []exitMeaning {
 	lock := []string{"lock"}
 	return []exitMeaning{
 		{code: cmdline.ExitOK, means: "done"},
-		{code: cmdline.ExitFailure, means: "it failed, or job verify found a difference; standard error (doctor, job preview: the table) says why"},
+		{code: cmdline.ExitFailure, means: "it failed, or job verify found a difference; " +
+			"standard error (doctor, job preview: the table) says why"},
 		{code: cmdline.ExitUsage, means: "wrong arguments, or a configuration that cannot be used"},
 		{code: cmdline.ExitNoLeader, means: "no node leads, or the lock is free (lock --break)", of: append(leads, "lock")},
 		{code: exitOverrun, means: "the leader's work did not end before its lease, so the process did", of: []string{"run"}},

@@ -70,7 +70,8 @@ func (t statusTables) locks() {
 		case l.Foreign:
 			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseLeft(l.LeaseLeftMS))
 		default:
-			t.print("%s\t%s\t%s\t%s\t%s\n", lock.Key, l.NodeID, show.Epoch(l.Epoch), text.Duration(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+			t.print("%s\t%s\t%s\t%s\t%s\n", lock.Key, l.NodeID, show.Epoch(l.Epoch),
+				text.Duration(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 		}
 	}
 }

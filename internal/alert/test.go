@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,10 +59,8 @@ func (n *Notifications) prepareTest(target, by string) (names []string, e notify
 	if target == "" {
 		return names, e, nil
 	}
-	for _, name := range names {
-		if name == target {
-			return []string{target}, e, nil
-		}
+	if slices.Contains(names, target) {
+		return []string{target}, e, nil
 	}
 	return nil, e, fmt.Errorf("there is no notify target %q; there is %s", target, strings.Join(names, ", "))
 }

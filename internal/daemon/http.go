@@ -31,7 +31,9 @@ func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) statu
 // newAnswers is what answers page and API, over the node's connections to Redis and some of its own
 // to databases.
 func (n *node) newAnswers() *direct.Site {
-	return direct.Of(direct.Node{Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Reload: n.orderReload, TestNotify: n.testNotify})
+	return direct.Of(direct.Node{
+		Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Reload: n.orderReload, TestNotify: n.testNotify,
+	})
 }
 
 // testNotify sends a test, past what waits for the targets.

@@ -217,7 +217,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: nobody listens on %s: is baton running there?", ErrNoServer, c.server)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: to use %s: ask as root, or as a member of %s", ErrNotAllowed, c.server, GroupOf(strings.TrimPrefix(c.server, "unix://")))
+		return fmt.Errorf("%w: to use %s: ask as root, or as a member of %s", ErrNotAllowed, c.server,
+			GroupOf(strings.TrimPrefix(c.server, "unix://")))
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: nobody vouches for the certificate of %s: --ca-file names who does: %w", ErrNoServer, c.server, err)
 	}

@@ -106,7 +106,8 @@ func (c *Client) run(ctx context.Context, o Order) (out Outcome, err error) {
 			return out, err
 		}
 		if time.Now().After(end) {
-			return out, fmt.Errorf("whether %s %s of job %q began is not known; baton job show %[3]s tells: %w", o.Kind, o.RunID, o.Job, err)
+			return out, fmt.Errorf("whether %s %s of job %q began is not known; baton job show %[3]s tells: %w",
+				o.Kind, o.RunID, o.Job, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -25,7 +25,8 @@ func proxied(t *testing.T) (*Server, *given) {
 
 func TestTheReadTokenShowsEverythingAndOrdersNothing(t *testing.T) {
 	s, g := proxied(t)
-	if rec := send(s, "/api/v1/jobs/report/run", "", bearer(readToken)...); rec.Code != 403 || !strings.Contains(rec.Body.String(), "http.read_token_file") {
+	rec := send(s, "/api/v1/jobs/report/run", "", bearer(readToken)...)
+	if rec.Code != 403 || !strings.Contains(rec.Body.String(), "http.read_token_file") {
 		t.Errorf("an order with the read token: %d %s", rec.Code, rec.Body)
 	}
 	in := browse(s, "POST", "/sign-in", url.Values{"token": {readToken}}, nil)
@@ -60,7 +61,8 @@ func TestWhatATrustedProxySaysDecidesOfTheCookie(t *testing.T) {
 		{"192.0.2.1:5", "https", 303, true}, {"192.0.2.1:5", "", 303, false}, {"192.0.2.1:5", "http", 200, false},
 		{"192.0.2.1:5", "https, http", 200, false}, {"127.0.0.1:5", "https", 303, false}, {"127.0.0.1:5", "http", 303, false},
 	} {
-		r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/sign-in", strings.NewReader("token="+secretToken)), loopbackAddr)
+		body := strings.NewReader("token=" + secretToken)
+		r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/sign-in", body), loopbackAddr)
 		r.RemoteAddr = c.peer
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -71,7 +73,8 @@ func TestWhatATrustedProxySaysDecidesOfTheCookie(t *testing.T) {
 		s.ServeHTTP(rec, r)
 		cookies := rec.Result().Cookies()
 		if rec.Code != c.code || (len(cookies) == 1) != (c.code == 303) ||
-			c.code == 200 && !strings.Contains(rec.Body.String(), "X-Forwarded-Proto") || len(cookies) == 1 && cookies[0].Secure != c.secure {
+			c.code == 200 && !strings.Contains(rec.Body.String(), "X-Forwarded-Proto") ||
+			len(cookies) == 1 && cookies[0].Secure != c.secure {
 			t.Errorf("%+v: %d %v", c, rec.Code, cookies)
 		}
 	}

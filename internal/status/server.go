@@ -78,7 +78,8 @@ func New(cfg Config) *Server {
 	if cfg.Node != nil {
 		cfg.Node = state.Bounded(cfg.Node)
 	}
-	s := &Server{cfg: cfg, auth: auth.New(cfg.TokenFile, cfg.Logger).Reads(cfg.ReadTokenFile).Behind(cfg.Proxies), limits: web.DefaultLimits()}
+	s := &Server{cfg: cfg, limits: web.DefaultLimits()}
+	s.auth = auth.New(cfg.TokenFile, cfg.Logger).Reads(cfg.ReadTokenFile).Behind(cfg.Proxies)
 	s.watch = state.New(state.Config{
 		Source: cfg.Source, Leading: func() bool { return cfg.Health().Leading }, NodeID: cfg.NodeID,
 		Version: cfg.Version, Patience: cfg.Patience, Log: cfg.Logger,

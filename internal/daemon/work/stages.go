@@ -57,7 +57,8 @@ func (t *Term) logStages(ctx context.Context, configured map[staging.At]string, 
 		case !logged[s.At]:
 			logged[s.At] = true
 			t.Log.Warn("changes are staged that no job flushes", zap.String("store", s.Store), zap.String("key", s.Key),
-				zap.String("job", s.Job), zap.Int64("changes", s.Records), zap.String("batch_id", s.ID), zap.String("remedy", doctor.StageRemedy(s.At)))
+				zap.String("job", s.Job), zap.Int64("changes", s.Records), zap.String("batch_id", s.ID),
+				zap.String("remedy", doctor.StageRemedy(s.At)))
 		}
 	}
 	_ = t.Stages.Forget(ctx, empty) // in the next term, if not now

@@ -92,7 +92,7 @@ func TestACaptureNeedsNoMoreThanWhatIsDocumented(t *testing.T) {
 	rights := "+hello +auth +ping +client|setname +psync +replconf +info +command +publish +get +type +exists +scan +select"
 	open := func(rights string) *captureJob {
 		args := []any{"SETUSER", "baton", "reset", "on", ">secret", "~s:*", "&baton:capture"}
-		for _, right := range strings.Fields(rights) {
+		for right := range strings.FieldsSeq(rights) {
 			args = append(args, right)
 		}
 		c.Do("ACL", args...)

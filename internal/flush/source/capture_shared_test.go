@@ -22,7 +22,9 @@ func (j *captureJob) beside(name string) *captureJob {
 }
 
 // connections are those of followers.
-func connections(c testsupport.Client) int { return strings.Count(c.Str("CLIENT", "LIST", "TYPE", "replica"), "id=") }
+func connections(c testsupport.Client) int {
+	return strings.Count(c.Str("CLIENT", "LIST", "TYPE", "replica"), "id=")
+}
 
 func TestAllCapturesOfAStoreShareOneConnection(t *testing.T) {
 	g := newRig(t)

@@ -218,7 +218,8 @@ var countersSpec = Spec{
 		return row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger}, nil
 	},
 	commands: func(Options, string) []string {
-		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0", "HDEL M passed", "PERSIST M", "EVAL s 1 M", "EVALSHA s 1 M")
+		return append(slices.Clone(stagingCommands),
+			"HLEN K", "HLEN S", "HSCAN S 0", "HDEL M passed", "PERSIST M", "EVAL s 1 M", "EVALSHA s 1 M")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewCounters(s, CountersOptions{

@@ -34,7 +34,8 @@ func TestCrashWhileGatheringAtAnyStepIsResumedExactly(t *testing.T) {
 			same(t, "counts "+when, want, db.counts())
 			g.noCounters()
 		})
-		crashedAt(t, names, "counters_stage", "counters_gather", "counters_seal", "HSCAN", "HGET", "HLEN", "HMGET", "counters_deal", "stage_discard")
+		crashedAt(t, names, "counters_stage", "counters_gather", "counters_seal",
+			"HSCAN", "HGET", "HLEN", "HMGET", "counters_deal", "stage_discard")
 	})
 }
 

@@ -183,7 +183,8 @@ func TestFirstAnswerWhereThePartsEndCounts(t *testing.T) {
 		for part, fields := range got {
 			for _, f := range fields {
 				name, _, _ := strings.Cut(f, "=")
-				if by := map[string]int{"h": idlist.Part([]byte(name), 2), "b": strings.Compare(name, "article:100") + 1}[first]; min(by, 1) != part {
+				by := map[string]int{"h": idlist.Part([]byte(name), 2), "b": strings.Compare(name, "article:100") + 1}[first]
+				if min(by, 1) != part {
 					t.Errorf("%s: %s is in part %d", first, name, part)
 				}
 			}

@@ -85,8 +85,8 @@ func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source
 	case len(plan.Key) == 0:
 		return nil, fmt.Errorf("table %q: without a `key` no row can be found", c.Mapping.Table)
 	case m.Adds():
-		return nil, fmt.Errorf("table %q: a column with `op: add` has a sum of the past, which cannot be compared with what is in Redis now",
-			c.Mapping.Table)
+		return nil, fmt.Errorf("table %q: a column with `op: add` has a sum of the past, "+
+			"which cannot be compared with what is in Redis now", c.Mapping.Table)
 	}
 	k := &Checker{options: o, table: table, name: c.Mapping.Table, m: m, skipped: make([]bool, len(plan.Columns)), pace: pace{rate: o.Rate}}
 	if k.source, err = open(m.Inputs()); err != nil {

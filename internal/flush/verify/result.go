@@ -1,5 +1,7 @@
 package verify
 
+import "slices"
+
 // Kind is in what way a row differs from the source.
 type Kind string
 
@@ -66,12 +68,9 @@ type Column struct {
 
 // note adds a note, once.
 func (r *Result) note(text string) {
-	for _, have := range r.Notes {
-		if have == text {
-			return
-		}
+	if !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
 	}
-	r.Notes = append(r.Notes, text)
 }
 
 // State is how far a comparison is. It can go on from there in another process.

@@ -23,30 +23,42 @@ var matrix = map[string][]struct{ dbType, was, is string }{
 		{"numeric", "1.50", "1.51"}, {"numeric(60,10)", "123456789012345678901234567890.5", "123456789012345678901234567890.6"},
 		{"text", "Zoë 'x' \\ \n", "zoë 'x' \\ \n"}, {"text", "a", "a "}, {"varchar(9)", "ä", "ö"}, {"char(9)", "ab", "aB"},
 		{"bytea", "\x00\xff\\x41", "\x00\xfe"}, {"boolean", "yes", "no"},
-		{"timestamp", "2024-02-29T23:59:59.123456Z", "2024-02-29T23:59:59.123457Z"}, {"timestamp(0)", "2024-02-29T23:59:59Z", "2024-02-29T23:59:58Z"},
-		{"timestamptz", "2024-02-29T23:59:59.1+05:30", "2024-02-29T23:59:59.1Z"}, {"timestamptz", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"},
-		{"date", "1600-01-02", "1600-01-03"}, {"json", `{"b":1.0, "a":[null]}`, `{"b":2}`}, {"jsonb", `{"b":1.50,"a":"\u00e9"}`, `{"b":1.5,"a":"e"}`},
+		{"timestamp", "2024-02-29T23:59:59.123456Z", "2024-02-29T23:59:59.123457Z"},
+		{"timestamp(0)", "2024-02-29T23:59:59Z", "2024-02-29T23:59:58Z"},
+		{"timestamptz", "2024-02-29T23:59:59.1+05:30", "2024-02-29T23:59:59.1Z"},
+		{"timestamptz", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"},
+		{"date", "1600-01-02", "1600-01-03"}, {"json", `{"b":1.0, "a":[null]}`, `{"b":2}`},
+		{"jsonb", `{"b":1.50,"a":"\u00e9"}`, `{"b":1.5,"a":"e"}`},
 		{"uuid", "{6BA7B810-9DAD-11D1-80B4-00C04FD430C8}", "6ba7b810-9dad-11d1-80b4-00c04fd430c9"},
-		{"inet", "::ffff:10.0.0.1", "10.0.0.2"}, {"interval", "26 hours", "1 day 02:00"}, {"integer[]", "{1, 2}", "{1,3}"}, {"point", "(1,2)", "(1,3)"},
+		{"inet", "::ffff:10.0.0.1", "10.0.0.2"}, {"interval", "26 hours", "1 day 02:00"}, {"integer[]", "{1, 2}", "{1,3}"},
+		{"point", "(1,2)", "(1,3)"},
 		{"bit(3)", "101", "100"}, {"time", "1:02", "1:03"}, {"money", "1.5", "1.6"}, {"xml", "<a/>", "<b/>"},
 	},
 	"mysql": {
-		{"tinyint", "7", "-8"}, {"bigint", "9007199254740993", "9007199254740992"}, {"bigint unsigned", "18446744073709551615", "18446744073709551614"},
-		{"float", "0.1", "0.2"}, {"double", "0.1", "0.10000000000000002"}, {"float(7,2)", "1.25", "1.26"}, {"double(12,3)", "0.125", "0.126"},
+		{"tinyint", "7", "-8"}, {"bigint", "9007199254740993", "9007199254740992"},
+		{"bigint unsigned", "18446744073709551615", "18446744073709551614"},
+		{"float", "0.1", "0.2"}, {"double", "0.1", "0.10000000000000002"}, {"float(7,2)", "1.25", "1.26"},
+		{"double(12,3)", "0.125", "0.126"},
 		{"decimal(60,10)", "123456789012345678901234567890.5", "123456789012345678901234567890.6"}, {"decimal(10,2)", "1", "1.01"},
 		{"text", "Zoë 'x' \\ \n", "zoë 'x' \\ \n"}, {"varchar(9)", "a", "a "}, {"varchar(9)", "a", "A"}, {"char(9)", "ab", "aB"},
 		{"varbinary(9)", "\x00\xff", "\x00\xfe"}, {"binary(2)", "\x00\x00", "\x00 "}, {"blob", "1", "2"}, {"boolean", "on", "off"},
-		{"datetime(6)", "2024-02-29T23:59:59.123456Z", "2024-02-29T23:59:59.123457Z"}, {"datetime", "2024-02-29T23:59:59Z", "2024-02-29T23:59:58Z"},
+		{"datetime(6)", "2024-02-29T23:59:59.123456Z", "2024-02-29T23:59:59.123457Z"},
+		{"datetime", "2024-02-29T23:59:59Z", "2024-02-29T23:59:58Z"},
 		{"timestamp(6) NULL", "2024-02-29T23:59:59.1+05:30", "2024-02-29T23:59:59.1Z"}, {"date", "1600-01-02", "1600-01-03"},
-		{"json", `{"b": 1.0, "a": "é"}`, `{"b": 1.1}`}, {"uuid", "6BA7B8109DAD11D180B400C04FD430C8", "6ba7b810-9dad-11d1-80b4-00c04fd430c9"},
-		{"enum('good', 'bad')", "good", "bad"}, {"set('a','b','c')", "b,a", "a"}, {"bit(12)", "2730", "0"}, {"time(3)", "1:02:03.5", "1:02:03.6"}, {"year", "2024", "2025"},
+		{"json", `{"b": 1.0, "a": "é"}`, `{"b": 1.1}`},
+		{"uuid", "6BA7B8109DAD11D180B400C04FD430C8", "6ba7b810-9dad-11d1-80b4-00c04fd430c9"},
+		{"enum('good', 'bad')", "good", "bad"}, {"set('a','b','c')", "b,a", "a"}, {"bit(12)", "2730", "0"},
+		{"time(3)", "1:02:03.5", "1:02:03.6"}, {"year", "2024", "2025"},
 		{"inet6", "::0:1", "::2"},
 	},
 	"sqlite": {
-		{"INTEGER", "7", "8"}, {"BIGINT", "9007199254740993", "9007199254740992"}, {"REAL", "0.1", "0.10000000000000002"}, {"NUMERIC", "1.50", "1.51"},
+		{"INTEGER", "7", "8"}, {"BIGINT", "9007199254740993", "9007199254740992"}, {"REAL", "0.1", "0.10000000000000002"},
+		{"NUMERIC", "1.50", "1.51"},
 		{"NUMERIC", "12", "13"}, {"TEXT", "007", "7"}, {"TEXT", "a", "a "}, {"BLOB", "\x00\xff", "\x00\xfe"}, {"BOOLEAN", "yes", "no"},
-		{"DATETIME", "2024-02-29T23:59:59.123456Z", "2024-02-29T23:59:59.123457Z"}, {"TIMESTAMP", "2024-02-29T23:59:59+05:30", "2024-02-29T23:59:59Z"},
-		{"DATE", "1600-01-02", "1600-01-03"}, {"JSON", `{"b":1,"a":2}`, `{"b":1,"a":3}`}, {"JSON", "1", "2"}, {"UUID", "6BA7B8109DAD11D180B400C04FD430C8", "6ba7b810-9dad-11d1-80b4-00c04fd430c9"},
+		{"DATETIME", "2024-02-29T23:59:59.123456Z", "2024-02-29T23:59:59.123457Z"},
+		{"TIMESTAMP", "2024-02-29T23:59:59+05:30", "2024-02-29T23:59:59Z"},
+		{"DATE", "1600-01-02", "1600-01-03"}, {"JSON", `{"b":1,"a":2}`, `{"b":1,"a":3}`}, {"JSON", "1", "2"},
+		{"UUID", "6BA7B8109DAD11D180B400C04FD430C8", "6ba7b810-9dad-11d1-80b4-00c04fd430c9"},
 		{"MOOD", "good", "bad"},
 	},
 }
@@ -64,7 +76,8 @@ func TestEveryTypeIsComparedByItsValue(t *testing.T) {
 			later = append(later, fmt.Sprintf("c%d", i), c.is)
 		}
 		db.Exec(t, "CREATE TABLE t (id int PRIMARY KEY"+columns+")")
-		l := newLab(t, db, source.Options{Type: "hashes", Key: "row:<id>", Changed: "changed"}, mapping.Spec{Table: "t", Key: []string{"id"}})
+		l := newLab(t, db, source.Options{Type: "hashes", Key: "row:<id>", Changed: "changed"},
+			mapping.Spec{Table: "t", Key: []string{"id"}})
 		l.do("HSET", append([]any{"row:1"}, fields...)...)
 		l.do("HSET", append([]any{"row:2"}, fields...)...)
 		l.do("HSET", "row:3", "c0", "1")
@@ -216,7 +229,12 @@ func TestAComparisonGoesOnWhereItWas(t *testing.T) {
 			break
 		}
 		last := states[len(states)-1]
-		if !errors.Is(err, stop) || len(states) > 1 && last.Place == states[len(states)-2].Place && fmt.Sprint(last.Behind) == fmt.Sprint(states[len(states)-2].Behind) {
+		stuck := false
+		if len(states) > 1 {
+			before := states[len(states)-2]
+			stuck = last.Place == before.Place && fmt.Sprint(last.Behind) == fmt.Sprint(before.Behind)
+		}
+		if !errors.Is(err, stop) || stuck {
 			// what was not settled is repeated: let it be settled
 			if len(states) > 100 {
 				t.Fatalf("it comes no further than %+v: %v", last, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -73,10 +74,8 @@ func (c coded) judge(a Answer) error {
 	if why, refused := c.refusals[code]; refused {
 		return Refused("%s %d: %s", c.field, code, why)
 	}
-	for _, limit := range c.tooMany {
-		if code == limit {
-			return &Later{slowDown, fmt.Errorf("%s %d: too many messages", c.field, code)}
-		}
+	if slices.Contains(c.tooMany, code) {
+		return &Later{slowDown, fmt.Errorf("%s %d: too many messages", c.field, code)}
 	}
 	return fmt.Errorf("the answer has %s %d", c.field, code)
 }

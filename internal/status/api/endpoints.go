@@ -80,7 +80,8 @@ func orderEndpoints() []endpoint {
 		order("/dead-letters/{id}/replay", "Write a dead letter after all, once.", replayBody{}, give(giveReplay)),
 		order("/dead-letters/{id}/drop", "Remove a dead letter for good.", dropBody{}, give(giveDrop)),
 		order("/reload", "Let this node read its configuration again.", reloadBody{}, give(giveReload)),
-		order("/notifications/test", "Let this node send a test to the targets of its notifications. done says that it was tried: see tests.",
+		order("/notifications/test", "Let this node send a test to the targets of its notifications. "+
+			"done says that it was tried: see tests.",
 			testBody{}, give(giveTestNotify)),
 	}
 }

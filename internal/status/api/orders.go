@@ -193,7 +193,8 @@ func giveRun(r *http.Request, b runBody) (operate.Order, error) {
 
 func giveVerify(r *http.Request, b verifyBody) (operate.Order, error) {
 	return operate.Order{
-		Kind: operate.KindVerify, Job: r.PathValue("job"), Sample: b.Sample, Rate: b.Rate, Repair: b.Repair, Examples: b.Examples, RunID: b.RunID,
+		Kind: operate.KindVerify, Job: r.PathValue("job"),
+		Sample: b.Sample, Rate: b.Rate, Repair: b.Repair, Examples: b.Examples, RunID: b.RunID,
 	}, nil
 }
 

@@ -92,7 +92,8 @@ func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) 
 			"or is refused, as its configuration says."
 	case operate.KindVerify:
 		c.Heading, c.Button, c.Command = "Verify "+o.Job+"?", "Verify", "baton job verify "+o.Job
-		c.What = leader + " reads all keys of " + o.Job + " and all rows of its table, beside its runs, and compares them. It changes nothing."
+		c.What = leader + " reads all keys of " + o.Job + " and all rows of its table, beside its runs, and compares them. " +
+			"It changes nothing."
 	case operate.KindBackfill:
 		c.Heading, c.Button, c.Command = "Backfill "+o.Job+"?", "Backfill", "baton job backfill "+o.Job
 		c.What = leader + " marks all keys of " + o.Job + " that there are in Redis, and its next runs flush them."

@@ -22,7 +22,9 @@ func TestStoresAreShownWithTheirStateAndTheJobsThatReadThem(t *testing.T) {
 	}
 	s.Stores[0].OK, s.Stores[0].Error = false, "dial tcp: "+statustest.Hostile
 	page = render(t, s)
-	for _, want := range []string{"Store shop does not answer", "See whether Redis runs at 10.0.1.1:6379", ">does not answer<", "<bdi>users</bdi>"} {
+	for _, want := range []string{
+		"Store shop does not answer", "See whether Redis runs at 10.0.1.1:6379", ">does not answer<", "<bdi>users</bdi>",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("of one that is away: no %q", want)
 		}

@@ -178,7 +178,9 @@ func newVerifiedView(o *diagnose.Operation, now time.Time) *verifiedView {
 		return nil
 	}
 	found := o.Progress.Result
-	v := &verifiedView{Tone: good, Verdict: "no differences", Text: text.Count(found.Records, "record") + " compared", When: at(o.Finished.UTC(), now)}
+	v := &verifiedView{
+		Tone: good, Verdict: "no differences", Text: text.Count(found.Records, "record") + " compared", When: at(o.Finished.UTC(), now),
+	}
 	if o.Sample > 0 {
 		v.Text += fmt.Sprintf(", a sample of %g %%", o.Sample*100)
 	}

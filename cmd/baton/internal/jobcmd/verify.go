@@ -220,7 +220,8 @@ func printOperation(w io.Writer, o diagnose.Operation) error {
 		}
 	}
 	if v.Moving > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("%d records changed each time they were read, so it is not known whether their rows follow", v.Moving))
+		v.Notes = append(v.Notes, fmt.Sprintf("%d records changed each time they were read, "+
+			"so it is not known whether their rows follow", v.Moving))
 	}
 	if v.Marked > 0 {
 		v.Notes = append(v.Notes, fmt.Sprintf("%d keys are marked: the next runs of the job flush them", v.Marked))
@@ -238,13 +239,12 @@ func printDifference(w io.Writer, d diagnose.Difference) error {
 	if d.Why != "" {
 		line += ": " + d.Why
 	}
+	columns := make([]string, len(d.Columns))
 	for i, c := range d.Columns {
-		if i == 0 {
-			line += ":"
-		} else {
-			line += ";"
-		}
-		line += fmt.Sprintf(" %s is %q in Redis and %q in the table", c.Name, c.Redis, c.Table)
+		columns[i] = fmt.Sprintf("%s is %q in Redis and %q in the table", c.Name, c.Redis, c.Table)
+	}
+	if len(columns) > 0 {
+		line += ": " + strings.Join(columns, "; ")
 	}
 	return show.Say(w, "%s\n", line)
 }

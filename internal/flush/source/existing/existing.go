@@ -36,10 +36,11 @@ func Check(kind spec.Kind) error {
 		return fmt.Errorf("counters with mode: watermark %w: the table has what was counted since the job began, and every run reads "+
 			"all totals", ErrNone)
 	case kind.Delivers == spec.Increments:
-		return fmt.Errorf("a source of type %s %w: what was flushed is not in Redis any more, and the rest is in no row", kind.Type, ErrNone)
+		return fmt.Errorf("a source of type %s %w: what was flushed is not in Redis any more, and the rest is in no row",
+			kind.Type, ErrNone)
 	}
-	return fmt.Errorf("a source of type %s %w: its entries leave Redis when they are flushed, or stand for what happened and not for what is",
-		kind.Type, ErrNone)
+	return fmt.Errorf("a source of type %s %w: its entries leave Redis when they are flushed, or stand for what happened "+
+		"and not for what is", kind.Type, ErrNone)
 }
 
 // marker is a flush.Source that can read some rows again.
@@ -142,7 +143,9 @@ func (k *Keys) Keys(ctx context.Context, text string) (keys []string, next strin
 
 // turn is the server that is to be read next, and how many are done; nil if all are.
 func (k *Keys) turn(masters []*redisconn.Server, p *place) (at *redisconn.Server, done int) {
-	masters = slices.SortedFunc(slices.Values(masters), func(a, b *redisconn.Server) int { return strings.Compare(a.Address(), b.Address()) })
+	masters = slices.SortedFunc(slices.Values(masters), func(a, b *redisconn.Server) int {
+		return strings.Compare(a.Address(), b.Address())
+	})
 	var first *redisconn.Server
 	for _, m := range masters {
 		switch {
