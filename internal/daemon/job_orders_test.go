@@ -162,9 +162,9 @@ func TestOrderForARunThatIsGivenAgainMeetsNoLeader(t *testing.T) {
 		t.Errorf("an order that was never given: %v", err)
 	}
 	l.do("HSET", "{baton}:control", "run:report", fmt.Sprintf("%s %d - by alice", next, time.Now().Add(time.Minute).UnixMilli()))
-	began := make(chan error, 1)
+	began, to := make(chan error, 1), l.remote.to // which the next start changes
 	go func() {
-		out, err := l.remote.to.Do(t.Context(), order)
+		out, err := to.Do(t.Context(), order)
 		if err == nil && out.RunID != next {
 			err = fmt.Errorf("%+v", out)
 		}

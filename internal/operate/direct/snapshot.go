@@ -110,8 +110,12 @@ func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string,
 		return err
 	}
 	known := make([]int, len(states))
-	for i := range states {
+	jobs := make([]*diagnose.Job, len(states)) // found here: a store's jobs change while others are looked for
+	for i, st := range states {
 		known[i] = i
+		if at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == st.Job }); at >= 0 {
+			jobs[i] = &s.Jobs[at]
+		}
 	}
 	tasks.ByStore(known, func(i int) *redisconn.Store { return v.Tasks[i].Store }, func(some []int) {
 		ctx, cancel := ctx, context.CancelFunc(func() {})
@@ -120,9 +124,8 @@ func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string,
 		}
 		defer cancel()
 		for _, i := range some {
-			at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == states[i].Job })
-			if at >= 0 {
-				gatherJob(ctx, &s.Jobs[at], v.Tasks[i], states[i], s.Answers(s.Jobs[at].Store), owner, now)
+			if j := jobs[i]; j != nil {
+				gatherJob(ctx, j, v.Tasks[i], states[i], s.Answers(j.Store), owner, now)
 			}
 		}
 	})
