@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"baton/internal/config"
+	"baton/internal/flush/source/spec"
 )
 
 type panel struct {
@@ -116,7 +117,10 @@ func target() []string { return []string{"instance", "cluster", "exported_job"} 
 // TestWhatIsAskedForIsTold holds every metric and every label that alerts and panels use
 // against a running node's.
 func TestWhatIsAskedForIsTold(t *testing.T) {
-	c, server := flushing(t, "@every 1s", "views")
+	c, server := flushing(t, "@every 1s", "views", "people")
+	c.Jobs[1].Flush.From = config.From{Type: spec.Hashes, Key: "person:<id>", Changed: "changed:person"}
+	c.Jobs[1].Flush.Columns = map[string]config.Column{"id": {From: "id"}, "views": {From: "views"}}
+	c.Jobs[1].Flush.Verify.Schedule = "@every 1s"
 	c.Notify = []config.Notify{{Name: "ops", On: []string{"failed"}, Command: []string{"/bin/true"}}}
 	c.Stores = map[string]config.Store{"shop": {URL: server.URL()}}
 	c.Jobs[0].Flush.From.Store = "shop"
@@ -128,7 +132,8 @@ func TestWhatIsAskedForIsTold(t *testing.T) {
 	var series map[string]string
 	await(t, "a flush", func() bool {
 		text, series = scrape(t, address)
-		return series[`baton_flush_rows_total{job="views",outcome="written"}`] == "1"
+		return series[`baton_flush_rows_total{job="views",outcome="written"}`] == "1" &&
+			series[`baton_verify_rows{job="people",result="compared"}`] == "0"
 	})
 	promtool(t, bytes.NewReader(text), "check", "metrics")
 

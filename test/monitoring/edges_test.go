@@ -89,6 +89,8 @@ func edges() []edge {
 		{"BatonBacklogGrowing", "it wrote an hour ago", backlog("700", "1100", "1100", "61", "0+1x200 200+0x700"), nil, at("1h45m")},
 		{"BatonDeadLetters", "", []string{`baton_flush_rows_total{job="j",outcome="dead",instance="a"} ` + once, `baton_flush_rows_total{job="j",outcome="dead",instance="b"} 0+0x900`}, at("2m30s", "1h1m"), at("1m30s", "1h3m")},
 		{"BatonDeadLetters", "all was written", []string{`baton_flush_rows_total{job="j",outcome="written",instance="a"} ` + often}, nil, at("10m")},
+		{"BatonTableDiffers", "", on(`baton_verify_rows{job="j",result="extra"`, "0", "1"), at("2m30s"), at("1m30s")},
+		{"BatonTableDiffers", "all rows are the same", on(`baton_verify_rows{job="j",result="compared"`, "0", "900"), nil, at("10m")},
 		{"BatonFenced", "", []string{`baton_flush_fenced_total{job="j",instance="a"} ` + once, `baton_flush_fenced_total{job="j",instance="b"} 0+0x900`}, at("2m30s", "16m"), at("1m30s", "18m")},
 		{"BatonJobFailing", "", on(`baton_job_consecutive_failures{job="j"`, "0", "3"), at("4m"), at("3m30s")},
 		{"BatonJobFailing", "twice", on(`baton_job_consecutive_failures{job="j"`, "0", "2"), nil, at("10m")},
