@@ -129,6 +129,9 @@ func TestABatchIsSettledByThePlaceInTheDatabase(t *testing.T) {
 		if knows := f.settle(at, p); knows != c.knows || len(f.pending) != c.pending {
 			t.Errorf("at %q: known %v, pending %v", at, knows, f.pending)
 		}
+		if moved := f.mark.base.Offset == 200; moved != (at == last) {
+			t.Errorf("at %q: the next page says that the database is at offset %d", at, f.mark.base.Offset)
+		}
 	}
 }
 
@@ -237,6 +240,27 @@ func BenchmarkHear(b *testing.B) {
 	for b.Loop() {
 		f.Command(2, all[i%len(all)])
 		i++
+	}
+}
+
+// Jobs that share a stream each hear of what is behind their own place, and of nothing before it.
+func TestJobsOfOneStreamHearFromTheirOwnPlacesOn(t *testing.T) {
+	f := fed(t, 1<<20)
+	later := newFeed(f.feedOptions)
+	at := follow.Position{ReplID: "id", Offset: 102, DB: 2}
+	later.restart("base", place{marks: []placeMark{{at: at, slots: noSlots}}, owed: owesNothing})
+	later.expect(1)
+	free, _, gen := later.free()
+	mark, from := later.joins(f.line, gen, follow.Joined{How: follow.Continued, At: at}, free, []string{""}, slots{name: noSlots})
+	f.ears = append(f.ears, ear{later, mark, from})
+	f.hears(2, "FLUSHDB", "SET s:1 x", "SET s:2 x") // these end at 101, 102 and 103
+	f.Reached(follow.Position{ReplID: "id", Offset: 103, DB: 2})
+	if len(f.pending) != 2 || f.emptied == "" || f.mark.at.Offset != 103 {
+		t.Errorf("the first job: pending %v, %q, at %d", f.pending, f.emptied, f.mark.at.Offset)
+	}
+	_, there := later.pending["s:2"]
+	if !there || len(later.pending) != 1 || later.emptied != "" || mark.at.Offset != 103 {
+		t.Errorf("the second job: pending %v, %q, at %d", later.pending, later.emptied, mark.at.Offset)
 	}
 }
 
