@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,35 @@ func TestTheReadTokenShowsEverythingAndOrdersNothing(t *testing.T) {
 	}
 	if rec := send(s, "/api/v1/jobs/report/run", "", bearer(secretToken)...); rec.Code != 200 {
 		t.Errorf("an order with the token: %d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestSessionsOfReadersEndWithTheirOwnToken(t *testing.T) {
+	s, _ := proxied(t)
+	in := func(token string) (signedIn func() bool) {
+		rec := browse(s, "POST", "/sign-in", url.Values{"token": {token}}, nil)
+		if rec.Code != http.StatusSeeOther {
+			t.Fatalf("signing in: %d %s", rec.Code, rec.Body)
+		}
+		cookies := rec.Result().Cookies()
+		return func() bool { return strings.Contains(browse(s, "GET", "/", nil, cookies).Body.String(), "Sign out") }
+	}
+	reader, operator := in(readToken), in(secretToken)
+	if !reader() || !operator() {
+		t.Fatal("who has just signed in is not")
+	}
+	if err := os.WriteFile(s.cfg.ReadTokenFile, []byte("another-token-for-readers-of-32-x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if reader() || !operator() {
+		t.Errorf("with another token for readers: a reader is signed in: %t, an operator: %t", reader(), operator())
+	}
+	reader = in("another-token-for-readers-of-32-x")
+	if err := os.WriteFile(s.cfg.TokenFile, []byte("another-token-of-32-characters-x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !reader() || operator() {
+		t.Errorf("with another token for orders: a reader is signed in: %t, an operator: %t", reader(), operator())
 	}
 }
 
