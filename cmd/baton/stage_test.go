@@ -33,3 +33,13 @@ func TestStagesThatNoJobFlushesAreListedAndDropped(t *testing.T) {
 		t.Errorf("%v keys are left, %v; want the one of a job", n, err)
 	}
 }
+
+// Nothing answers for a store that is not configured any more.
+func TestAPlaceInAStoreThatIsNotConfiguredIsNotCalledEmpty(t *testing.T) {
+	l := newDeadLab(t)
+	for _, at := range []string{"sales:0", "sales:1"} {
+		l.send("HSET", "{baton}:stages", "\x00shop\x00"+at, "sales")
+	}
+	l.fails(cmdline.ExitFailure, `whether something is staged in store "shop", by job "sales", is not known: that store is not configured any more; `+
+		"write the store under stores again\n", "stage", "list")
+}

@@ -2,6 +2,7 @@ package direct
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"baton/internal/config"
@@ -13,16 +14,22 @@ import (
 )
 
 // leftStages are the stages with something in them that none of those tasks flushes, by key, as
-// far as Redis tells.
+// far as Redis tells. The error says what is not known.
 func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) ([]diagnose.LeftStage, error) {
 	left := []diagnose.LeftStage{}
 	found, err := stages.Left(ctx, tasks.StagedBy(all))
+	problems, said := []error{err}, map[staging.LeftStage]bool{}
 	for _, s := range found {
-		if s.Records > 0 {
+		switch of := (staging.LeftStage{At: staging.At{Store: s.Store}, Job: s.Job}); {
+		case s.Records > 0:
 			left = append(left, diagnose.LeftStage{Store: s.Store, Key: s.Key, Job: s.Job, BatchID: s.ID, Records: s.Records})
+		case s.Unknown && !said[of]: // it may have hundreds of keys
+			said[of] = true
+			problems = append(problems, fmt.Errorf("whether something is staged in store %q, by job %q, is not known: that store is not "+
+				"configured any more; write the store under stores again", s.Store, s.Job))
 		}
 	}
-	return left, err
+	return left, errors.Join(problems...)
 }
 
 // LeftStages are the stages that no job of the configuration flushes, by key. What one server of
