@@ -98,10 +98,8 @@ func (d *Dispatcher) drain(l *lane) {
 // next: a target that is away is not asked more often because much waits for it.
 func (d *Dispatcher) deliver(l *lane, w waiting) Outcome {
 	for attempt := 1; ; attempt++ {
-		d.mu.Lock()
-		route := l.route // a reload may have changed it
-		d.mu.Unlock()
-		d.keepPace(l, route.Pace)
+		d.keepPace(l, d.routeOf(l).Pace)
+		route := d.routeOf(l) // a reload may have changed it, also since
 		err := try(l.ctx, route, w.event)
 		switch {
 		case err == nil:
@@ -122,6 +120,12 @@ func (d *Dispatcher) deliver(l *lane, w waiting) Outcome {
 		l.said.again(route, w.event, attempt, err)
 		d.rest(l, err)
 	}
+}
+
+func (d *Dispatcher) routeOf(l *lane) Route {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return l.route
 }
 
 func (d *Dispatcher) isClosing() bool {

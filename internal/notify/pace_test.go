@@ -70,3 +70,21 @@ func TestTheEndOfTheProcessDoesNotWaitForThePace(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatWaitsForThePaceGoesWhereAReloadSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after, d := newScript(), newScript(), newRig()
+		route := Route{Name: "chat", Target: before, Timeout: time.Second, GiveUpAfter: time.Hour, Pace: service.Pace{Most: 1, Within: time.Hour}}
+		d.Update([]Route{route})
+		d.Send("chat", Event{Text: "0"})
+		d.Send("chat", Event{Text: "1"})
+		synctest.Wait()
+		route.Target = after
+		d.Update([]Route{route})
+		synctest.Wait()
+		if old, now := before.got(), after.got(); len(old) != 1 || len(now) != 1 {
+			t.Errorf("the old address got %v, the new one %v", old, now)
+		}
+		d.Close(t.Context())
+	})
+}
