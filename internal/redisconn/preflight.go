@@ -107,7 +107,9 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 	} else {
 		x.judge(f)
 	}
-	x.clock(ctx, c)
+	if !x.options.Store { // the slots go by the clock of the Redis that has the lock
+		x.clock(ctx, c)
+	}
 	x.scripts(ctx, c)
 	speed := x.speed(ctx, c)
 	for _, found := range x.findings[before:] {

@@ -130,9 +130,12 @@ func (x *examination) persistence(f facts) {
 		x.add(x.forData(finding.SeverityWarning), "the append-only file is off, and its snapshots could not be checked: CONFIG is refused",
 			"a crash loses "+changes+" since the last snapshot, or all of them", "ask the provider for an append-only file")
 	case interval == 0:
+		lost, then := "the staged batches, and when jobs ran last", ". Everybody then waits for one lease"
+		if x.options.Store {
+			lost, then = "and the staged batches", ""
+		}
 		x.add(x.forData(finding.SeverityError), "it keeps nothing on disk: appendonly is no, and save is empty",
-			"a restart loses all "+changes+", the staged batches, and when jobs ran last; where replicas follow it, they are emptied, "+
-				"too. Everybody then waits for one lease", remedy)
+			"a restart loses all "+changes+", "+lost+"; where replicas follow it, they are emptied, too"+then, remedy)
 	default:
 		x.add(x.forData(finding.SeverityWarning), fmt.Sprintf("it keeps snapshots only (save %s)", save),
 			fmt.Sprintf("a crash loses %s in up to %s, the time between two snapshots; what was flushed since may be flushed again",

@@ -291,3 +291,18 @@ func await(t *testing.T, what string, ok func() error) {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
+
+func TestOfAStoreNothingIsToldThatOnlyALockHas(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	if _, err := r.Conn().Do("CONFIG", "SET", "save", ""); err != nil {
+		t.Fatal(err)
+	}
+	found := examine(t, redisconn.Options{URL: r.URL()}, redisconn.PreflightOptions{Subject: `store "shop"`, Data: true, Store: true})
+	wantTold(t, found, finding.SeverityError, "keeps nothing on disk")
+	for _, f := range found {
+		if strings.Contains(f.Consequence, "lease") || strings.Contains(f.Consequence, "when jobs ran last") {
+			t.Errorf("it has no lock, and no history: %+v", f)
+		}
+	}
+}
