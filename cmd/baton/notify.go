@@ -13,15 +13,12 @@ import (
 )
 
 func newNotifyCommand(e cmdline.Env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cmdline.Parent(&cobra.Command{
 		Use:     "notify",
 		Short:   "Test where notifications go",
 		Long:    "Test the targets of notify in the configuration of the daemon on this host.",
 		Example: "  baton notify test",
-		Args:    cmdline.NoArgs,
-	}
-	cmd.AddCommand(newNotifyTestCommand(e))
-	return cmd
+	}, newNotifyTestCommand(e))
 }
 
 func newNotifyTestCommand(e cmdline.Env) *cobra.Command {

@@ -14,6 +14,8 @@ import (
 
 func TestATestNotificationSaysWhatEachTargetAnswers(t *testing.T) {
 	c, bare, _ := nodeCLI(t)
+	c.matches(c.run("notify"), cmdline.ExitUsage, `^$`, `^baton: baton notify needs test\n`)
+	c.matches(c.run("notify", "tset"), cmdline.ExitUsage, `^$`, `unknown command "tset" for "baton notify"`)
 	c.matches(c.run("notify", "test"), cmdline.ExitFailure, `^$`, `the configuration of this node has no notify`)
 
 	events := make(chan string, 10)

@@ -22,8 +22,11 @@ func Parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 			names = append(names, sub.Name())
 		}
 		last := len(names) - 1
-		return UsageError(fmt.Errorf("%s needs %s or %s\nsee %[1]s --help", cmd.CommandPath(),
-			strings.Join(names[:last], ", "), names[last]))
+		needed := names[last]
+		if last > 0 {
+			needed = strings.Join(names[:last], ", ") + " or " + needed
+		}
+		return UsageError(fmt.Errorf("%s needs %s\nsee %[1]s --help", cmd.CommandPath(), needed))
 	}
 	cmd.AddCommand(subs...)
 	return cmd
