@@ -111,6 +111,9 @@ func (c *compiler) add(target row.Column, spec ColumnSpec) {
 		return
 	}
 	out.input = c.input(spec.From)
+	if out.key && c.available.Spelled {
+		out.read = spelled(out.read, target.Kind)
+	}
 	if out.key {
 		c.m.plan.Key = append(c.m.plan.Key, len(c.m.columns))
 	}

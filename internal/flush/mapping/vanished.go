@@ -62,6 +62,43 @@ func (c *column) sweepable(target row.Column, input string) error {
 		"key is made of integers, texts, bytes and UUIDs", target.Kind, target.DBType, c.what)
 }
 
+// Spells reports whether the row of a record spells the key as the record does, as far as the record has it.
+// By a row that does not, its record cannot be searched for.
+func (v *Vanished) Spells(r *row.Record) bool {
+	for i, read := range v.reads[:v.keys] {
+		raw := r.Inputs[v.inputs[i]]
+		if !raw.OK {
+			continue
+		}
+		if value, err := read(raw.Text); err == nil && !spells(value, v.plan.Columns[i].Kind, raw.Text) {
+			return false
+		}
+	}
+	return true
+}
+
+// spells reports whether a column of a kind shows a value by this text.
+func spells(value row.Value, kind row.Kind, text string) bool {
+	if kind != row.KindInteger && kind != row.KindUUID {
+		return true // it holds the text itself
+	}
+	shown, _ := value.Show()
+	return shown == text
+}
+
+// spelled is a reader that refuses what a column would spell in another way.
+func spelled(read row.Reader, kind row.Kind) row.Reader {
+	return func(text string) (row.Value, error) {
+		value, err := read(text)
+		if err != nil || spells(value, kind, text) {
+			return value, err
+		}
+		shown, _ := value.Show()
+		return value, fmt.Errorf("%s would be %s in its row, by which the key could not be found again, and the row would be deleted: "+
+			"let the column be a text, or set `on_missing: ignore`", row.Quote(text), shown)
+	}
+}
+
 // indexOrder names the key's columns in the order of their index.
 func (m *Mapping) indexOrder() []string {
 	var key []string

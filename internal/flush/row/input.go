@@ -22,6 +22,9 @@ type Inputs struct {
 	Lacks map[string]string
 	// Guarantee is what makes the write of a record exactly once.
 	Guarantee Guarantee
+	// Spelled: rows are searched for in the source by the texts of their keys, so that a record whose key says
+	// the same in another way ("007", a UUID in capitals) does not fit.
+	Spelled bool
 }
 
 // Guarantee is how a source's records are written exactly once, though a page may be read and

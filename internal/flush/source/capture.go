@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"baton/internal/flush"
+	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/capture"
 	"baton/internal/flush/source/spec"
@@ -24,8 +25,12 @@ func CaptureInputs(key, value string) (row.Inputs, error) {
 }
 
 var captureSpec = Spec{
-	Kind:   spec.Named("capture"),
-	inputs: func(o Options) (row.Inputs, error) { return CaptureInputs(o.Key, o.Value) },
+	Kind: spec.Named("capture"),
+	inputs: func(o Options) (row.Inputs, error) {
+		in, err := CaptureInputs(o.Key, o.Value)
+		in.Spelled = o.OnMissing != string(mapping.MissingIgnore)
+		return in, err
+	},
 	policy: func(o Options) (flush.Policy, error) {
 		p := flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete"))}
 		switch p.OnMissing {

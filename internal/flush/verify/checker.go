@@ -128,7 +128,7 @@ func (k *Checker) Run(ctx context.Context, from State) (State, error) {
 			return r.State, err
 		}
 	}
-	if k.vanished != nil {
+	if k.vanished != nil && !r.Misspelled {
 		if err := r.rows(ctx); err != nil {
 			return r.State, err
 		}
@@ -164,6 +164,10 @@ func (r *comparison) records(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		for _, key := range keys {
+			named := r.source.Named(key)
+			r.spells(&named)
+		}
 		keys = r.sampled(keys)
 		err = r.source.Read(ctx, keys, func(records []row.Record) error { return r.first(ctx, records) })
 		if err != nil {
@@ -194,6 +198,7 @@ func (r *comparison) first(ctx context.Context, records []row.Record) error {
 	for i := range records {
 		if !records[i].Gone {
 			r.Result.Records++
+			r.spells(&records[i])
 		}
 	}
 	err := r.compare(ctx, records, func(f finding) { r.suspects[f.text] = f.suspect })
@@ -201,6 +206,17 @@ func (r *comparison) first(ctx context.Context, records []row.Record) error {
 		err = r.settle(ctx)
 	}
 	return err
+}
+
+// spells notes a record whose row spells its key in another way: searched for by its row it would not be
+// found, and a row without a record is deleted.
+func (r *comparison) spells(record *row.Record) {
+	if r.vanished == nil || r.Misspelled || r.vanished.Spells(record) {
+		return
+	}
+	r.Misspelled = true
+	r.Result.note(fmt.Sprintf("rows without a record were not searched for: the row of %q spells its key in another way (007 for 7, or a "+
+		"UUID in capitals), and would look like one", shown(record.Key, true)))
 }
 
 // progress reports how far the comparison is; part is that of the work, also what is not settled.

@@ -18,6 +18,8 @@ type Source interface {
 	Keys(ctx context.Context, place string) (keys []string, next string, part float64, err error)
 	// Read yields the records of keys, in any order; a key that is not there has none, or one that is Gone.
 	Read(ctx context.Context, keys []string, yield func([]row.Record) error) error
+	// Named is a record of a key, of which nothing is known but its name.
+	Named(key string) row.Record
 	// KeyOf is the key of a record of which the inputs of the table's key are known.
 	KeyOf(r *row.Record) string
 	// Finds fails unless KeyOf and StillMissing need no more than these inputs.

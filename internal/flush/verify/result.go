@@ -80,6 +80,8 @@ type State struct {
 	// Table: all of the source was read, and rows are searched for in it, behind Behind.
 	Table  bool     `json:"table,omitzero"`
 	Behind []string `json:"behind,omitempty"`
+	// Misspelled: rows are not searched for, as a key says something in another way than its row.
+	Misspelled bool `json:"misspelled,omitzero"`
 	// Part is how much of the work is done, from 0 to 1.
 	Part   float64 `json:"part"`
 	Result Result  `json:"result"`

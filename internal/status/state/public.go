@@ -45,7 +45,10 @@ func publicOperation(o *diagnose.Operation) *diagnose.Operation {
 		return nil
 	}
 	shown := *o
-	shown.Error, shown.Progress.Result.Examples = PublicError(o.Error), nil
+	shown.Error, shown.Progress.Result.Examples, shown.Progress.Result.Notes = PublicError(o.Error), nil, nil
+	for _, note := range o.Progress.Result.Notes {
+		shown.Progress.Result.Notes = append(shown.Progress.Result.Notes, PublicError(note))
+	}
 	return &shown
 }
 

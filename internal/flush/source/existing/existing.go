@@ -230,6 +230,20 @@ func (k *Keys) Read(ctx context.Context, keys []string, yield func([]row.Record)
 	return k.ReadKeys(ctx, c, keys, func(p flush.Page) error { return yield(p.Records) })
 }
 
+// Named implements verify.Source.
+func (k *Keys) Named(key string) row.Record {
+	r := row.Record{Key: key, Inputs: make([]row.Raw, len(k.inputs))}
+	captures, _ := k.pattern.Match(key, nil)
+	for i, input := range k.inputs {
+		if at := slices.Index(k.pattern.Names, input); at >= 0 && at < len(captures) {
+			r.Inputs[i] = row.Raw{Text: captures[at], OK: true}
+		} else if input == row.InputKey {
+			r.Inputs[i] = row.Raw{Text: key, OK: true}
+		}
+	}
+	return r
+}
+
 // KeyOf implements verify.Source.
 func (k *Keys) KeyOf(r *row.Record) string {
 	captures := make([]string, len(k.pattern.Names))
