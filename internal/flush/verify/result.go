@@ -1,6 +1,9 @@
 package verify
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Kind is in what way a row differs from the source.
 type Kind string
@@ -78,11 +81,36 @@ type State struct {
 	// Place is up to where the source was read; see Source.Keys.
 	Place string `json:"place,omitzero"`
 	// Table: all of the source was read, and rows are searched for in it, behind Behind.
-	Table  bool     `json:"table,omitzero"`
-	Behind []string `json:"behind,omitempty"`
+	Table  bool  `json:"table,omitzero"`
+	Behind Texts `json:"behind,omitempty"`
 	// Misspelled: rows are not searched for, as a key says something in another way than its row.
 	Misspelled bool `json:"misspelled,omitzero"`
 	// Part is how much of the work is done, from 0 to 1.
 	Part   float64 `json:"part"`
 	Result Result  `json:"result"`
+}
+
+// Texts are texts of any bytes, of which JSON keeps every one: as base64.
+type Texts []string
+
+// MarshalJSON implements json.Marshaler.
+func (t Texts) MarshalJSON() ([]byte, error) {
+	all := make([][]byte, len(t))
+	for i, text := range t {
+		all[i] = []byte(text)
+	}
+	return json.Marshal(all)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Texts) UnmarshalJSON(text []byte) error {
+	var all [][]byte
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	*t = nil
+	for _, one := range all {
+		*t = append(*t, string(one))
+	}
+	return nil
 }

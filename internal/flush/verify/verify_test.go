@@ -2,9 +2,11 @@ package verify_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,6 +239,20 @@ func TestARowThatSpellsItsKeyInAnotherWayStays(t *testing.T) {
 		}
 		l.run()
 		l.wants(name+", repaired", l.verify(verify.Options{}), 2, 0, 0, 0, 0)
+	}
+}
+
+// The next leader goes on behind the very row, whatever bytes its key has.
+func TestAPlaceInATableKeepsEveryByte(t *testing.T) {
+	t.Parallel()
+	was := verify.State{Table: true, Behind: verify.Texts{"\x00\xff\xfe", "", "ä"}}
+	text, err := json.Marshal(was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var is verify.State
+	if err := json.Unmarshal(text, &is); err != nil || !slices.Equal(is.Behind, was.Behind) {
+		t.Errorf("%q becomes %q, %v", was.Behind, is.Behind, err)
 	}
 }
 
