@@ -203,6 +203,26 @@ func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
 	}
 }
 
+// Slots that go, come back before all keys were read, and go again are no less gone than the first time.
+func TestSlotsThatGoTwiceLeadToAPassTwice(t *testing.T) {
+	g := fed(t, 1<<20)
+	for _, own := range []string{"b", noSlots} {
+		g.has(g.line, own)
+	}
+	for range 2 {
+		b, _, err := g.take(flushStop)
+		if err != nil || b == nil || b.debt == 0 {
+			t.Fatalf("other slots lead to %+v, %v; want a pass", b, err)
+		}
+		g.move(b, true)
+		g.pay(b)
+		if g.passes() {
+			t.Fatal("a pass that was made is owed still")
+		}
+		g.has(g.line, "b")
+	}
+}
+
 func TestAFullFeedForgetsKeysAndOwesAPass(t *testing.T) {
 	f := fed(t, 10*(keyCost+4))
 	for i := range 100 {

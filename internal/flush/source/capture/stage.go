@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,6 +68,9 @@ func (f *feed) heard(heads []follow.Position) bool {
 	})
 }
 
+// errReleased: nothing will be heard of any more.
+var errReleased = errors.New("the stream is not followed any more: the job was taken out or replaced, or its store was closed")
+
 // until waits until something is so. Its error says why a stream is not followed.
 func (f *feed) until(ctx context.Context, so func() bool) error {
 	tick := time.NewTicker(time.Second) // after a reload another run may have taken the entry of changed
@@ -76,6 +80,9 @@ func (f *feed) until(ctx context.Context, so func() bool) error {
 	for tries := f.tries; !so(); {
 		if f.tries > tries && f.problem != nil {
 			return f.problem
+		}
+		if !f.begun {
+			return errReleased
 		}
 		f.mu.Unlock()
 		select {
@@ -286,7 +293,7 @@ func (f *feed) pay(b *batch) {
 	}
 	for _, t := range b.marks {
 		if t.own != "" {
-			t.slots = t.own
+			t.slots, t.doubt = t.own, ""
 		}
 	}
 	if f.paid = max(f.paid, b.debt); f.paid == f.debts {
