@@ -31,6 +31,7 @@ type flushJob struct {
 	ledger  *redisledger.Ledger
 	watch   *Watch
 	stores  *storehealth.Health
+	running atomic.Int32 // runs of it
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: not known
 }
 
@@ -38,6 +39,8 @@ type flushJob struct {
 func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	end := f.Begin()
 	defer end()
+	f.running.Add(1)
+	defer f.running.Add(-1)
 	if err := f.stores.Away(f.store()); err != nil {
 		return job.Result{}, &storehealth.Error{Store: f.store(), Err: err} // without waiting for it, which would take a place from others
 	}

@@ -16,7 +16,6 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/storehealth"
 	"baton/internal/elector"
-	"baton/internal/flush"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/redisledger"
@@ -56,9 +55,9 @@ type Term struct {
 	term    *elector.Term
 	sampler *sampler
 
-	mu      sync.Mutex
-	bound   map[string]boundTask // by job
-	flushes []*flush.Pipeline    // of all that were bound
+	mu    sync.Mutex
+	bound map[string]boundTask // by job
+	left  []*leftTask          // flushes that were taken out or replaced, and not released yet
 }
 
 // boundTask is a task in one term.
@@ -77,13 +76,17 @@ func (l Lock) Begin(term *elector.Term) *Term {
 // End ends what the flushes do between their runs: another node goes on with it.
 func (t *Term) End() {
 	t.mu.Lock()
-	flushes := t.flushes
-	t.mu.Unlock()
-	for _, p := range flushes {
-		if err := p.Release(); err != nil {
-			t.Log.Warn("what a flush does between its runs did not end", zap.Error(err))
+	var flushes []boundTask
+	for _, b := range t.bound {
+		if b.flush != nil {
+			flushes = append(flushes, b)
 		}
 	}
+	for _, l := range t.left {
+		flushes = append(flushes, l.boundTask)
+	}
+	t.mu.Unlock()
+	t.release(flushes)
 }
 
 // Commands are the names of the jobs whose commands go on.
@@ -113,6 +116,7 @@ func (t *Term) Load(w Load) job.Workload {
 		}
 		bound[of.Config.Name], jobs[i] = b, b.job
 	}
+	t.leave(bound)
 	t.bound = bound
 	return job.Workload{Jobs: jobs, MaxConcurrent: w.Config.MaxConcurrentJobs, Idle: t.idle}
 }
@@ -128,7 +132,6 @@ func (t *Term) bind(of Task, keep config.History) boundTask {
 		notes: t.Notes, ledger: t.Ledger, watch: t.Watch, stores: t.Stores,
 	}
 	b.job.Run = b.flush.run
-	t.flushes = append(t.flushes, of.pipeline)
 	return b
 }
 
@@ -150,6 +153,7 @@ func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 	wg.Go(After(ctx, later, func() { t.countLetters(ctx, w) }))
 	wg.Go(func() { t.scheduleVerifications(ctx, tasks) })
 	wg.Go(func() { t.watchStages(ctx, w) })
+	wg.Go(func() { t.releaseLeft(ctx) })
 	if ledgers := w.ToPrune(); len(ledgers) > 0 {
 		wg.Go(After(ctx, later, func() { pruneLedgers(ctx, t.Log.Named("ledger"), ledgers) }))
 	}
