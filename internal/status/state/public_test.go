@@ -25,7 +25,8 @@ func TestAVerificationShowsEverybodyNoRecord(t *testing.T) {
 	if strings.Contains(string(text), secret) {
 		t.Errorf("everybody sees %s", text)
 	}
-	if r := shown.Jobs[0].Verified.Progress.Result; r.Missing != 1 || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "rows were not searched for") {
+	r := shown.Jobs[0].Verified.Progress.Result
+	if r.Missing != 1 || len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], "rows were not searched for") {
 		t.Errorf("everybody sees %+v; want the counts, and how the notes begin", r)
 	}
 	if r := o.Progress.Result; len(r.Examples) != 1 || !strings.Contains(r.Notes[0], secret) {
