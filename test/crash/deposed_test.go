@@ -132,8 +132,8 @@ func (c *cell) deposed(p point) {
 
 	old.wake()
 	err := <-old.end
-	if err == nil && c.kind.looks() {
-		err = old.node.flush(ctx) // it had nothing left to write, and nothing told it of more
+	if err == nil && (c.kind.looks() || c.kind == capture) {
+		err = old.node.flush(ctx) // it had nothing left to write, and had not heard of more
 	}
 	if !fenced(err) {
 		c.t.Errorf("the deposed leader was not told to step down: %v", err)
