@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"baton/internal/flush"
-	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/capture"
 	"baton/internal/flush/source/spec"
@@ -28,7 +27,7 @@ var captureSpec = Spec{
 	Kind: spec.Named("capture"),
 	inputs: func(o Options) (row.Inputs, error) {
 		in, err := CaptureInputs(o.Key, o.Value)
-		in.Spelled = o.OnMissing != string(mapping.MissingIgnore)
+		in.Spelled = o.OnMissing != "ignore" // as the policy below
 		return in, err
 	},
 	policy: func(o Options) (flush.Policy, error) {
