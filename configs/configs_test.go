@@ -72,7 +72,7 @@ func TestExampleShowsEverySource(t *testing.T) {
 	for _, j := range load(t, slices.Concat(before, jobs)).Jobs {
 		types = append(types, j.Flush.From.Type)
 	}
-	if !slices.Equal(types, []string{spec.Counters, spec.Hashes, spec.List, spec.Stream, spec.Scan}) {
+	if !slices.Equal(types, []string{spec.Counters, spec.Hashes, spec.List, spec.Stream, spec.Scan, spec.Capture}) {
 		t.Errorf("jobs of %q", types)
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"baton/cmd/baton/internal/cmdline"
@@ -19,7 +21,7 @@ func newCompletionCommand(e cmdline.Env) *cobra.Command {
 bash needs its package bash-completion. The packages of baton have all three
 scripts.`,
 		Example:   "  baton completion bash\n  baton completion zsh\n  baton completion fish",
-		Args:      cobra.MatchAll(cmdline.OneArg, cobra.OnlyValidArgs),
+		Args:      cmdline.OneArg,
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
@@ -28,9 +30,10 @@ scripts.`,
 				return root.GenBashCompletionV2(e.Stdout, true)
 			case "zsh":
 				return root.GenZshCompletion(e.Stdout)
-			default:
+			case "fish":
 				return root.GenFishCompletion(e.Stdout, true)
 			}
+			return cmdline.UsageError(fmt.Errorf("completion %q: want bash, zsh or fish", args[0]))
 		},
 	}
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,10 +32,13 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 			"valkey-server for itself, or uses that of --redis.\n\n" +
 			"With --redis and --database the same runs on real servers. The demo uses keys\n" +
 			"with a random name, and a schema or database of its own, and removes them at\n" +
-			"the end.",
+			"the end.\n\n" +
+			"With --picture FILE it draws who led when, what was written and flushed, and\n" +
+			"what was lost or written twice: docs/demo.svg is one.",
 		Example: "  baton demo\n" +
 			"  baton demo --scene capture\n" +
 			"  baton demo --duration 30s --chaos 3s -o json\n" +
+			"  baton demo --duration 40s --chaos 5s --picture demo.svg\n" +
 			"  baton demo --redis redis://127.0.0.1/0 --database postgres://me@127.0.0.1/db",
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +56,9 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 				defer restore()
 				o.Keys = keys
 			}
-			report, err := demo.Run(cmd.Context(), o)
+			ctx, stop := untilHangup(cmd.Context())
+			defer stop()
+			report, err := demo.Run(ctx, o)
 			if err != nil {
 				return err
 			}
@@ -71,6 +79,7 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 	flags.StringVar(&o.Scene, "scene", demo.Scenes()[0],
 		"sync: an application that marks what it changes; capture: one that knows nothing of baton")
 	flags.StringVar(&o.Redis, "redis", "", "a real Redis, redis://host:port/db, instead of the embedded one")
+	flags.StringVar(&o.Picture, "picture", "", "draw the run into this `file`, as SVG")
 	flags.BoolVar(&o.NoNaive, "no-naive", false, "without the naive program beside the nodes")
 	flags.StringVar(&o.Database, "database", "",
 		"a real PostgreSQL (postgres://…) or MariaDB (mysql://… or user:password@tcp(host:port)/db) instead of SQLite")
@@ -89,6 +98,15 @@ func newNaiveCommand() *cobra.Command {
 		Short: "The program that baton replaces, for the demo",
 		RunE:  func(cmd *cobra.Command, args []string) error { return demo.RunNaive(cmd.Context(), args[0]) },
 	}
+}
+
+// untilHangup ends a context also when the terminal closes: what the demo made on a server must not
+// stay. nohup(1) has the signal ignored, and that stays so.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // screen is the terminal at standard error, if there is one: standard output is

@@ -48,7 +48,7 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 				for _, d := range done {
 					if err == nil && !d.InTime() {
 						err = fmt.Errorf("the handover to %s took %d ms, longer than the lease of %d ms: "+
-							"do jobs take long to end, or is Redis slow?", d.To, d.TookMS, d.LeaseMS)
+							"do jobs take long to end, or is Redis slow?", d.To, d.Took.Milliseconds(), d.Lease.Milliseconds())
 					}
 				}
 				return err
@@ -68,12 +68,12 @@ func newDrillCommand(e cmdline.Env) *cobra.Command {
 
 func printDrill(w io.Writer, done []direct.Drilled) error {
 	for _, d := range done {
-		took := show.Paint(w, show.Good, fmt.Sprintf("%d ms after the order", d.TookMS))
+		took := show.Paint(w, show.Good, fmt.Sprintf("%d ms after the order", d.Took.Milliseconds()))
 		if !d.InTime() {
-			took = show.Paint(w, show.Bad, fmt.Sprintf("%d ms after the order", d.TookMS))
+			took = show.Paint(w, show.Bad, fmt.Sprintf("%d ms after the order", d.Took.Milliseconds()))
 		}
 		if err := show.Say(w, "%s → %s: epoch %d, %s; its work ended after %d ms, no node led for %d ms (lease %d ms)\n",
-			d.From, d.To, d.Epoch, took, d.DrainMS, d.GapMS, d.LeaseMS); err != nil {
+			d.From, d.To, d.Epoch, took, d.Drain.Milliseconds(), d.Gap.Milliseconds(), d.Lease.Milliseconds()); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func printDrill(w io.Writer, done []direct.Drilled) error {
 	}
 	took := make([]int64, len(done))
 	for i, d := range done {
-		took[i] = d.TookMS
+		took[i] = d.Took.Milliseconds()
 	}
 	slices.Sort(took)
 	return show.Say(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])

@@ -79,6 +79,11 @@ func TestTheElectionIsSeenAndHandedOverFromOutside(t *testing.T) {
 			t.Errorf("%s without a leader: %+v", command, got)
 		}
 	}
+	for format, want := range map[string]string{"table": "", "json": "null\n", "yaml": "---\nnull\n"} {
+		if got := c.run("leader", "-o", format); got.code != cmdline.ExitNoLeader || got.stdout != want || got.stderr == "" {
+			t.Errorf("leader -o %s without a leader: %+v, want %q", format, got, want)
+		}
+	}
 	if got := c.run("status"); got.code != cmdline.ExitOK || !strings.Contains(got.stdout, `Lock "baton": no node leads`) {
 		t.Errorf("status without a leader: %+v", got)
 	}
@@ -89,7 +94,7 @@ func TestTheElectionIsSeenAndHandedOverFromOutside(t *testing.T) {
 	c.until("db2", "status")
 
 	status := c.run("status").stdout
-	for _, want := range []string{`(?m)^Lock "baton": db1 leads, epoch \d+, for `, `lease \d+\.\d s left`, `(?m)^db1 +leading `, `(?m)^db2 +standby `, `127\.0\.0\.1:\d+`} {
+	for _, want := range []string{`(?m)^Lock "baton": db1 leads, epoch \d+, for `, `lease (\d+ms|\d+(\.\d)?s) left`, `(?m)^db1 +leading `, `(?m)^db2 +standby `, `127\.0\.0\.1:\d+`} {
 		if !regexp.MustCompile(want).MatchString(status) {
 			t.Errorf("status lacks %s:\n%s", want, status)
 		}
@@ -131,9 +136,7 @@ func TestReleaseIsForWhoeverCannotAnyMore(t *testing.T) {
 	c := newCLI(t)
 	r := useRedis(t)
 	c.env["BATON_REDIS"] = r.URL()
-	if _, err := r.Conn().Do("SET", "baton", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("SET", "baton", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52")
 	c.want(cmdline.ExitUsage, "", "baton: say either --crashed or --owner; see baton release --help\n", "release")
 	c.want(cmdline.ExitFailure, "", "baton: nothing was released: lock \"baton\" is not held by owner somebody-else; 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52 holds it\n",
 		"release", "--owner", "somebody-else")
@@ -164,11 +167,7 @@ func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
 	}()
 	await := func(text string) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !strings.Contains(out.String(), text); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("never said %q:\n%s", text, out)
-			}
-		}
+		testsupport.Await(t, text, func() bool { return strings.Contains(out.String(), text) }, out)
 	}
 	await("connect to redis")
 	r.Restart()
@@ -181,7 +180,7 @@ func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
 
 // TestEveryConfigurationInTheDocumentsIsValid loads what a newcomer copies.
 func TestEveryConfigurationInTheDocumentsIsValid(t *testing.T) {
-	texts := map[string][]byte{"README.md": nil, "docs/redis.md": nil}
+	texts := map[string][]byte{"README.md": nil, "docs/overview.md": nil, "docs/redis.md": nil}
 	for name := range texts {
 		text, err := os.ReadFile("../../" + name)
 		if err != nil {

@@ -54,18 +54,10 @@ jobs:
 
 	// In Redis beneath a leader: that one puts it right. Then in the database.
 	l.send("HSET", "{baton}:term", "epoch", forgedEpoch)
-	for until := time.Now().Add(time.Minute); state().Refused(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("its leader does not put the epoch right:\n%s", log)
-		}
-	}
+	testsupport.Await(t, "the leader to put the epoch right", func() bool { return !state().Refused() }, log)
 	l.main.Exec(t, fmt.Sprintf("UPDATE baton_fence SET epoch = %d WHERE job = 'views'", forgedEpoch))
 	l.send("HINCRBY", "views", "1", 2)
-	for until := time.Now().Add(time.Minute); !strings.Contains(log.String(), "baton fence reset"); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("the log does not say what to do:\n%s", log)
-		}
-	}
+	l.untilLog(log, "baton fence reset", 1)
 	f := state()
 	if len(f.Locks) != 1 || f.Locks[0].Refused || len(f.Fences) != 1 || !f.Fences[0].Refused || f.Fences[0].Epoch != forgedEpoch {
 		t.Errorf("with a forged fence: %+v", f)
@@ -86,11 +78,7 @@ jobs:
 	l.send("HSET", "{baton}:term", "epoch", forgedEpoch)
 	l.send("HINCRBY", "views", "1", 3)
 	log, _ = l.daemon()
-	for until := time.Now().Add(time.Minute); !strings.Contains(log.String(), "baton fence reset"); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("the log does not say what to do:\n%s", log)
-		}
-	}
+	l.untilLog(log, "baton fence reset", 1)
 	if got := l.run("explain"); !strings.Contains(got.stdout, "baton fence reset") {
 		t.Errorf("explain: %+v", got)
 	}

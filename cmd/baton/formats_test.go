@@ -47,7 +47,8 @@ func TestEveryCommandPrintsTheSameInJSONAndInYAML(t *testing.T) {
 func unmoving(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	for i, line := range lines {
-		for _, name := range []string{"now", "since", "lease_left_ms", "last_seen_ms_ago", "age_ms", "lag_seconds", "clock_offset_ms", "lease_left", "what", "sent"} {
+		for _, name := range []string{"now", "since", "lease_left_seconds", "last_seen_seconds_ago", "age_seconds",
+			"lag_seconds", "clock_offset_seconds", "lease_left", "what", "sent"} {
 			head, _, ok := strings.Cut(line, name+`": `)
 			if ok && strings.HasSuffix(head, `"`) {
 				comma := ""

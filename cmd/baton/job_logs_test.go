@@ -52,9 +52,7 @@ jobs:
 	c.want(cmdline.ExitOK, "line 5\n***\n", "", "job", "logs", "report", "--tail", "2", "--run", id)
 	c.want(cmdline.ExitOK, "", "", "job", "logs", "report", "--tail", "0")
 	c.matches(c.run("job", "logs", "report", "--run", "nosuch"), cmdline.ExitFailure, `^$`, `knows no run nosuch`)
-	if _, err := server.Conn().Do("DEL", "{baton}:job:report:output:"+id); err != nil {
-		t.Fatal(err)
-	}
+	server.Client(t).Do("DEL", "{baton}:job:report:output:"+id)
 	c.matches(c.run("job", "logs", "report"), cmdline.ExitOK, `^line 1\n(.*\n)*\*\*\*\n$`, `only the end is left of what run \S+ printed`)
 
 	c.matches(c.run("job", "run", "quiet", "-w"), cmdline.ExitOK, `succeeded`, `^$`)

@@ -41,7 +41,7 @@ func TestNextShowsWhenAJobWithJitterStarts(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &coming); err != nil || got.code != cmdline.ExitOK {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	offset := time.Duration(coming.OffsetMS) * time.Millisecond
+	offset := coming.Offset.Duration()
 	if offset <= 0 || offset >= 10*time.Minute || len(coming.Next) != 3 || coming.TimeZone != "Europe/Berlin" {
 		t.Fatalf("%+v", coming)
 	}
@@ -61,7 +61,8 @@ func TestNextRefusesWhatItCannotShow(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", nightly)
 	c.env["BATON_CONFIG"] = "a.yaml"
-	c.want(cmdline.ExitUsage, "", "baton: no such job: \"reprot\": the configuration has report, spread, watch\n", "job", "next", "reprot")
+	c.want(cmdline.ExitUsage, "", "baton: no such job: \"reprot\": did you mean report?\n", "job", "next", "reprot")
+	c.want(cmdline.ExitUsage, "", "baton: no such job: \"backup\": the configuration has report, spread, watch: see baton job list\n", "job", "next", "backup")
 	c.want(cmdline.ExitUsage, "", "baton: -n 0: want 1 to 1000\n", "job", "next", "report", "-n", "0")
 	c.want(cmdline.ExitUsage, "", "baton: --from \"soon\" is no time: write 2027-03-28, \"2027-03-28 02:30\" or 2027-03-28T02:30:00+01:00\n", "job", "next", "report", "--from", "soon")
 }

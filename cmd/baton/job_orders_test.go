@@ -93,7 +93,7 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 		{"say which job, or --all", nil},
 		{"say either report or --all", []string{"report", "--all"}},
 		{"--for -1s: want a duration above 0", []string{"report", "--for", "-1s"}},
-		{"none of the others can be", []string{"report", "--for", "1h", "--until", "10:00"}},
+		{"--for and --until: give one of them", []string{"report", "--for", "1h", "--until", "10:00"}},
 		{"--until is empty: want a time such as", []string{"report", "--until", ""}},
 		{`--until "tomorrow": want a time such as`, []string{"report", "--until", "tomorrow"}},
 		{`--until "2020-01-01 10:00" has passed`, []string{"report", "--until", "2020-01-01 10:00"}},

@@ -6,13 +6,13 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
 	"baton/internal/testsupport"
+	"baton/internal/text"
 )
 
 // usersCLI has a job of hashes, and n users in Redis that no index names. Counters have no keys to compare.
@@ -20,6 +20,7 @@ func usersCLI(t *testing.T, n int) (*cli, redis.Conn, *testsupport.Database) {
 	t.Helper()
 	c, server, db := newCLI(t), useRedis(t), testsupport.SQLite(t)
 	db.Exec(t, "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT)")
+	db.Exec(t, "CREATE TABLE ranking (id TEXT PRIMARY KEY, name REAL)")
 	c.file("baton.yaml", fmt.Sprintf(`
 redis: {url: %q}
 election: {ttl: 10s, heartbeat_interval: 200ms, poll_interval: 200ms}
@@ -42,6 +43,18 @@ jobs:
       from: {type: counters, key: views}
       to: {database: main, table: users, key: [id]}
       columns: {id: $field, name: {from: $value, op: add}}
+  - name: totals
+    schedule: "@yearly"
+    flush:
+      from: {type: counters, key: totals, mode: watermark}
+      to: {database: main, table: users, key: [id]}
+      columns: {id: $field, name: {from: $value, op: add}}
+  - name: board
+    schedule: "@every 1s"
+    flush:
+      from: {type: zset, key: board, changed: "changed:board"}
+      to: {database: main, table: ranking, key: [id]}
+      columns: {id: $member, name: $score}
   - {name: report, schedule: "@yearly", command: [/bin/true]}
 `, server.URL(), db.DSN))
 	c.env["BATON_CONFIG"] = "baton.yaml"
@@ -51,7 +64,7 @@ jobs:
 			t.Fatal(err)
 		}
 	}
-	if _, err := conn.Do(""); err != nil {
+	if _, err := conn.Do("ZADD", "board", 1, "ann", 2, "bob"); err != nil {
 		t.Fatal(err)
 	}
 	return c, conn, db
@@ -65,12 +78,18 @@ func TestAJobIsBackfilledVerifiedAndRepairedFromTheCommandLine(t *testing.T) {
 	c.until("db1\n", "leader")
 	c.matches(c.run("job", "verify", "report"), cmdline.ExitUsage, `^$`, `job "report" runs a command: only a flush has keys`)
 	c.matches(c.run("job", "backfill", "views"), cmdline.ExitUsage, `^$`, `job "views": a source of type counters cannot be read beside its flush: what was flushed is not in Redis`)
+	for _, command := range []string{"backfill", "verify"} {
+		c.matches(c.run("job", command, "totals"), cmdline.ExitUsage, `^$`, `of which Redis knows nothing\n$`)
+	}
+	c.matches(c.run("job", "verify", "board"), cmdline.ExitFailure, `2 records and 0 rows compared in \S+: 2 missing`, `failed: 2 missing`)
+	c.matches(c.run("job", "backfill", "board"), cmdline.ExitOK, `^succeeded: 2 keys marked in \S+; the next runs flush them\n$`, `^$`)
+	c.matches(c.run("job", "verify", "board"), cmdline.ExitOK, `^2 records and 2 rows compared in \S+: no differences\n$`, `^$`)
 	c.matches(c.run("job", "backfill", "again"), cmdline.ExitOK, `^every run of job "again" reads all keys, so there is nothing to mark: baton job run again `, `^$`)
 	c.matches(c.run("job", "verify", "users", "--sample", "0"), cmdline.ExitUsage, `^$`, `want a part of all keys such as 1%`)
 	c.matches(c.run("job", "verify", "users"), cmdline.ExitFailure,
-		fmt.Sprintf(`(?s)^%d records and 0 rows compared in \S+: %d missing\n(  missing    "user:\d+"\n){5}$`, n, n), `verify \S+ of job "users": failed: 1500 missing`)
-	c.matches(c.run("job", "backfill", "users"), cmdline.ExitOK, `^succeeded: 1500 keys marked in \S+; the next runs flush them\n$`, `^$`)
-	c.matches(c.run("job", "verify", "users"), cmdline.ExitOK, `^1500 records and 1500 rows compared in \S+: no differences\n$`, `^$`)
+		fmt.Sprintf(`(?s)^%s records and 0 rows compared in \S+: %d missing\n(  missing    "user:\d+"\n){5}$`, text.Number(n), n), `verify \S+ of job "users": failed: 1500 missing`)
+	c.matches(c.run("job", "backfill", "users"), cmdline.ExitOK, `^succeeded: 1,500 keys marked in \S+; the next runs flush them\n$`, `^$`)
+	c.matches(c.run("job", "verify", "users"), cmdline.ExitOK, `^1,500 records and 1,500 rows compared in \S+: no differences\n$`, `^$`)
 	c.matches(c.run("job", "verify", "users", "--sample", "10%"), cmdline.ExitOK, `^1?\d\d records and 1?\d\d rows compared in \S+ \(a sample of 10%\): no differences\n$`, `^$`)
 	db.Exec(t, "DELETE FROM users WHERE id = 3")
 	db.Exec(t, "UPDATE users SET name = 'x' WHERE id = 4")
@@ -118,17 +137,10 @@ func TestABackfillIsGoneOnWithAfterATakeoverAndCancelled(t *testing.T) {
 		}
 		return o
 	}
-	await := func(what string, so func(diagnose.Operation) bool) diagnose.Operation {
+	await := func(what string, so func(diagnose.Operation) bool) (o diagnose.Operation) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			o := operation()
-			if so(o) {
-				return o
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s never came about: %+v", what, o)
-			}
-		}
+		testsupport.Await(t, what, func() bool { o = operation(); return so(o) })
+		return o
 	}
 	begun := await("the first third", func(o diagnose.Operation) bool { return o.Progress.Result.Marked >= n/3 })
 	stop()
@@ -136,11 +148,9 @@ func TestABackfillIsGoneOnWithAfterATakeoverAndCancelled(t *testing.T) {
 	if over.ID != begun.ID || over.NodeID != "db2" || over.Progress.Result.Marked < n || over.Progress.Result.Marked > n+n/2 {
 		t.Errorf("begun %+v\nover %+v; want all %d keys marked, and few of them twice", begun, over, n)
 	}
-	for deadline := time.Now().Add(time.Minute); fmt.Sprint(db.Rows(t, "SELECT count(*) FROM users")) != fmt.Sprintf("[[%d]]", n); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("rows: %v", db.Rows(t, "SELECT count(*) FROM users"))
-		}
-	}
+	testsupport.Await(t, "all rows", func() bool {
+		return fmt.Sprint(db.Rows(t, "SELECT count(*) FROM users")) == fmt.Sprintf("[[%d]]", n)
+	})
 	c.matches(c.run("job", "verify", "users", "--rate", "10", "--detach"), cmdline.ExitOK, `goes on on the leader, db2`, `^$`)
 	id := await("another one", func(o diagnose.Operation) bool { return o.Kind == "verify" }).ID
 	c.matches(c.run("job", "cancel", "users", "--run", id, "--reason", "too slow"), cmdline.ExitOK, `has the order to end`, `^$`)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -16,6 +17,7 @@ func newLeaderCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "leader",
 		Short:   "Print the node that leads; exit code 3 if none does",
+		Long:    "Print the node that leads. If none does, the exit code is 3, and -o json\nprints null.",
 		Example: "  baton leader\n  baton leader -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -26,7 +28,8 @@ func newLeaderCommand(e cmdline.Env) *cobra.Command {
 				}
 				leader := s.Leader
 				if leader == nil {
-					return cmdline.NoLeader(s.LockKey, s.Vacancy)
+					vacant := cmdline.NoLeader(s.LockKey, s.Vacancy)
+					return errors.Join(out.Print(e.Stdout, leader, func(io.Writer) error { return nil }), vacant)
 				}
 				return out.Print(e.Stdout, leader, func(w io.Writer) error {
 					name := leader.NodeID

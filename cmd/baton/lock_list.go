@@ -44,7 +44,7 @@ func (f *lockFlags) inspect(cmd *cobra.Command, e cmdline.Env) error {
 			from = fmt.Sprintf("a program that is not baton (owner %s)", broken.Owner)
 		}
 		return show.Say(w, "%s: taken away from %s; free in %s\n", broken.Name, from,
-			text.Duration(time.Duration(broken.FreeInMS)*time.Millisecond))
+			text.Duration(broken.FreeIn.Duration()))
 	})
 }
 
@@ -65,14 +65,11 @@ func printLocks(out io.Writer, held []lockcmd.State, now time.Time) error {
 	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	p("LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\tOWNER\n")
 	for _, l := range held {
-		node, epoch, since, left := l.NodeID, show.Epoch(l.Epoch), text.Duration(now.Sub(l.Since)), "no expiry"
+		node, epoch, since := l.NodeID, show.Epoch(l.Epoch), text.Duration(now.Sub(l.Since))
 		if l.Foreign {
 			node, epoch, since = "(not baton)", "-", "-"
 		}
-		if l.LeaseLeftMS >= 0 {
-			left = text.Duration(time.Duration(l.LeaseLeftMS) * time.Millisecond)
-		}
-		p("%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, node, epoch, since, left, l.Owner)
+		p("%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, node, epoch, since, leaseColumn(l.LeaseLeft), l.Owner)
 	}
 	return w.Flush()
 }

@@ -69,7 +69,7 @@ func printPause(out io.Writer, o operate.Order, done operate.Outcome) error {
 	now := "no node led"
 	switch {
 	case done.From != "" && done.Code == operate.CodeDone:
-		now = fmt.Sprintf("no node leads, %d ms after the order; %s did", done.TookMS, done.From)
+		now = fmt.Sprintf("no node leads, %d ms after the order; %s did", done.Took.Milliseconds(), done.From)
 	case done.From != "":
 		now = done.From + " has the order to stop"
 	}
@@ -120,5 +120,5 @@ func printResume(out io.Writer, d operate.Outcome) error {
 		return show.Say(out, "resumed; it was paused %s\n", d.Was.Reason)
 	}
 	return show.Say(out, "resumed; it was paused %s; %s leads: epoch %d, %d ms after the order\n",
-		d.Was.Reason, d.NodeID, d.Epoch, d.TookMS)
+		d.Was.Reason, d.NodeID, d.Epoch, d.Took.Milliseconds())
 }

@@ -2,13 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
+	"baton/internal/testsupport"
 )
 
 func TestStatusOfAPausedElectionPromisesNoNextRun(t *testing.T) {
@@ -84,11 +85,9 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 // untilLog waits until the log has a text so many times.
 func (c *cli) untilLog(log *buffer, text string, times int) {
 	c.t.Helper()
-	for deadline := time.Now().Add(time.Minute); strings.Count(log.String(), text) < times; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("the log never said %q %d times:\n%s", text, times, log)
-		}
-	}
+	testsupport.Await(c.t, fmt.Sprintf("%q %d times in the log", text, times), func() bool {
+		return strings.Count(log.String(), text) >= times
+	}, log)
 }
 
 func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
@@ -123,9 +122,7 @@ func TestAPauseTellsThatAForeignClientGoesOn(t *testing.T) {
 	c := newCLI(t)
 	r := useRedis(t)
 	c.env["BATON_REDIS"] = r.URL()
-	if _, err := r.Conn().Do("SET", "baton", "java"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("SET", "baton", "java")
 	if got := c.run("pause", "--wait", "50ms"); got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "held by a client that is not baton (owner java)") {
 		t.Errorf("pause: %+v", got)
 	}
@@ -156,9 +153,7 @@ func TestNoNodeLeadsAfterAResumeIfAForeignClientHasTheLock(t *testing.T) {
 	if got := c.run("pause", "--no-wait"); got.code != cmdline.ExitOK {
 		t.Fatalf("%+v", got)
 	}
-	if _, err := r.Conn().Do("SET", "baton", "a-script"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("SET", "baton", "a-script")
 	if got := c.run("resume", "--wait", "100ms"); got.code != cmdline.ExitNoLeader || got.stdout != "" || !strings.Contains(got.stderr, `resumed, but lock "baton" is held by a client that is not baton (owner a-script)`) {
 		t.Errorf("%+v", got)
 	}

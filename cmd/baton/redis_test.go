@@ -33,10 +33,13 @@ func useRedis(t *testing.T) emptyRedis {
 		t.Fatalf("start the Redis that the tests share: %v", err)
 	}
 	r := emptyRedis{t, server}
-	if _, err := r.Conn().Do("FLUSHALL"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("FLUSHALL")
 	return r
+}
+
+// Client is a new one, on a connection of its own.
+func (r emptyRedis) Client(t testing.TB) testsupport.Client {
+	return testsupport.Client{T: t, Conn: r.Conn()}
 }
 
 // Conn opens a connection that is closed at the test's end.

@@ -64,7 +64,7 @@ func run(ctx context.Context, e cmdline.Env) int {
 func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		err := cmd.ValidateFlagGroups() // cobra itself does so too late: it would be taken for a failure
+		err := cmdline.GroupError(cmd.ValidateFlagGroups()) // cobra itself does so too late: it would be taken for a failure
 		started = err == nil
 		return err
 	}
@@ -116,6 +116,10 @@ func newRootCommand(e cmdline.Env) *cobra.Command {
 	show.AddColourFlag(root)
 	addVersionFlag(root)
 	root.AddCommand(commands(e)...)
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Args = cmdline.Topic
+	}
 	return root
 }
 
@@ -135,20 +139,9 @@ func printError(w io.Writer, err error, usage bool) {
 }
 
 func newEnvironmentTopic() *cobra.Command {
-	var b strings.Builder
-	b.WriteString("Flags go over environment variables, these go over the configuration file.\n" +
-		"An empty variable counts as not set.\n\n")
-	fmt.Fprintf(&b, "  %-26s %-22s %s\n", "VARIABLE", "FLAG", "IN THE FILE")
-	fmt.Fprintf(&b, "  %-26s %-22s\n", cmdline.ConfigEnv, "--config")
-	fmt.Fprintf(&b, "  %-26s %-22s\n  %-26s %-22s\n  %-26s %-22s\n",
-		cmdline.ServerEnv, "--server", cmdline.TokenFileEnv, "--token-file", cmdline.CaFileEnv, "--ca-file")
-	fmt.Fprintf(&b, "  %-26s %-22s\n", "NO_COLOR", "--color never")
-	for _, s := range config.Settings() {
-		fmt.Fprintf(&b, "  %-26s %-22s %s\n", s.Env, "--"+s.Flag, s.Path)
-	}
 	return &cobra.Command{
 		Use:   "environment",
 		Short: "Which environment variables baton reads",
-		Long:  strings.TrimRight(b.String(), "\n"),
+		Long:  environmentHelp(),
 	}
 }

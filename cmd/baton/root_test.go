@@ -13,6 +13,7 @@ import (
 
 	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/config"
+	"baton/internal/trace"
 )
 
 func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
@@ -27,13 +28,17 @@ func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 		"job":                                "baton: baton job needs list, show, next, run, logs, history, cancel, pause, resume, preview, verify or backfill\nsee baton job --help\n",
 		"version -o xml":                     "baton: invalid argument \"xml\" for -o, --output: want table, json or yaml\nsee baton version --help\n",
 		"completion":                         "baton: completion needs an argument: bash|zsh|fish\nsee baton completion --help\n",
-		"completion tcsh":                    "baton: invalid argument \"tcsh\" for \"baton completion\"\nsee baton completion --help\n",
+		"completion tcsh":                    "baton: completion \"tcsh\": want bash, zsh or fish\n",
+		"help nosuch":                        "baton: unknown command \"nosuch\" for \"baton\"\nsee baton help --help\n",
+		"help job lst":                       "baton: unknown command \"lst\" for \"baton job\"\n\nDid you mean this?\n\tlist\n\nsee baton help --help\n",
+		"job verify users -n 3":              "baton: unknown flag: -n\nsee baton job verify --help\n",
+		"demo --scene x":                     "baton: --scene \"x\": want sync or capture\n",
 		"config":                             "baton: baton config needs check, show, init or schema\nsee baton config --help\n",
 		"config chek":                        "baton: unknown command \"chek\" for \"baton config\"\n\nDid you mean this?\n\tcheck\n\nsee baton config --help\n",
 		"config check a b":                   "baton: config check takes one argument, got 2: a b\nsee baton config check --help\n",
 		"lock --break=":                      "baton: invalid lock request: redis key is empty: give it a name\n",
 		"lock -n 0 a -- true":                "baton: -n is 0: a semaphore has 1 slot or more\nsee baton lock --help\n",
-		"lock --wait 1s --no-wait a -- true": "baton: if any flags in the group [wait no-wait] are set none of the others can be; [no-wait wait] were all set\nsee baton lock --help\n",
+		"lock --wait 1s --no-wait a -- true": "baton: --no-wait and --wait: give one of them, not both\nsee baton lock --help\n",
 		"config show --ttl":                  "baton: flag needs an argument: --ttl\nsee baton config show --help\n",
 		"config show --ttl=x":                "baton: --ttl: election.ttl: bad duration \"x\": write a number and a unit, for example 500ms, 10s or 1m30s\n",
 	} {
@@ -62,6 +67,15 @@ func TestHelpIsOnStandardOutput(t *testing.T) {
 		got := c.run(strings.Fields(args)...)
 		if got.code != cmdline.ExitOK || !strings.Contains(got.stdout, want) {
 			t.Errorf("baton %s: %+v", args, got)
+		}
+	}
+}
+
+func TestTheVariablesOfTracesAreInTheHelp(t *testing.T) {
+	help := newCLI(t).run("help", "environment").stdout
+	for _, v := range trace.Variables() {
+		if !strings.Contains(help, "\n  "+v.Name+" ") {
+			t.Errorf("%s is missing", v.Name)
 		}
 	}
 }

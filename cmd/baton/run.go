@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -55,7 +56,7 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 			broken := make(chan os.Signal, 1)
 			signal.Notify(broken, syscall.SIGPIPE)
 			defer signal.Stop(broken)
-			return daemon.Run(cmd.Context(), c, daemon.Options{
+			err = daemon.Run(cmd.Context(), c, daemon.Options{
 				Version:  thisBuild().Version,
 				Logger:   log,
 				Getenv:   e.Getenv,
@@ -64,6 +65,10 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 				Reload:   hangups,
 				Reloaded: func(c config.Config) { level.SetLevel(levelOf(c.Log)) },
 			})
+			if _, unusable := errors.AsType[config.Problems](err); unusable { // of this host, or of its environment
+				return cmdline.UsageError(err)
+			}
+			return err
 		},
 	}
 	cmdline.AddRunFlags(cmd, e)

@@ -91,6 +91,9 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	case diagnose.CodeForeign:
 		return cmp.Or(strings.TrimPrefix(under, " for "), "the lock") + " is held by a client that is not baton: its jobs do not run"
 	case diagnose.CodeEnding:
+		if endingOf(p, s) == "" {
+			return fmt.Sprintf("%s has handed over the lead%s: another node takes it within seconds", p.Node, under)
+		}
 		return fmt.Sprintf("%s hands over the lead%s, and waits for %s", p.Node, under, endingOf(p, s))
 	case diagnose.CodeNoStandby:
 		return "no other node could take over; on the others:"
@@ -128,6 +131,9 @@ func endingOf(p diagnose.Problem, s diagnose.Snapshot) string {
 			return l.Leader.Ending
 		}
 	}
+	if p.Lock != "" || s.Leader == nil {
+		return ""
+	}
 	return s.Leader.Ending
 }
 
@@ -157,7 +163,7 @@ func nodeWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	n := s.Nodes[at]
 	switch p.Code {
 	case diagnose.CodeSilent:
-		return fmt.Sprintf("%s was not seen for %s; on that host:", n.ID, text.Duration(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
+		return fmt.Sprintf("%s was not seen for %s; on that host:", n.ID, text.Duration(n.LastSeenAgo.Duration()))
 	case diagnose.CodeMissing:
 		return n.ID + " led, and has not been seen since; on that host:"
 	case diagnose.CodeTwin:

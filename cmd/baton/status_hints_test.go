@@ -14,12 +14,13 @@ import (
 	"baton/internal/doctor"
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
+	"baton/internal/text"
 )
 
 func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	var b strings.Builder
 	s := diagnose.Snapshot{LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"}, Nodes: []diagnose.Node{
-		{ID: "db1", State: "leading", ClockOffsetMS: 900}, {ID: "db2", State: "standby", Twin: "other"}, {ID: "db3", State: "standby", ClockOffsetMS: -2500}, {ID: "db4", State: "standby", ClockOffsetMS: 9000, Stale: true, LastSeenMSAgo: 70000},
+		{ID: "db1", State: "leading", ClockAhead: 900 * text.Millisecond}, {ID: "db2", State: "standby", Twin: "other"}, {ID: "db3", State: "standby", ClockAhead: -2500 * text.Millisecond}, {ID: "db4", State: "standby", ClockAhead: 9000 * text.Millisecond, Stale: true, LastSeenAgo: 70000 * text.Millisecond},
 	}}
 	if err := printStatus(show.SheetOf(&b, true, 0), s); err != nil {
 		t.Fatal(err)
@@ -47,6 +48,25 @@ func TestStatusTellsWhatAHandoverWaitsFor(t *testing.T) {
 		told = append(told, h.what)
 	}
 	want := []string{"db1 hands over the lead, and waits for the end of report", `db2 hands over the lead for lock "other", and waits for the end of export`}
+	if !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+}
+
+func TestStatusCallsAHandoverNoFailure(t *testing.T) {
+	over := diagnose.Event{At: time.Now(), Event: "stepped_down", NodeID: "db1"}
+	s := diagnose.Snapshot{
+		LockKey: "baton", Events: []diagnose.Event{over}, Locks: []diagnose.Lock{{Key: "other", Last: &over}},
+		Nodes: []diagnose.Node{{ID: "db2"}},
+	}
+	var told []string
+	for _, h := range hints(s) {
+		told = append(told, h.what)
+	}
+	want := []string{
+		"db1 has handed over the lead: another node takes it within seconds",
+		`db1 has handed over the lead for lock "other": another node takes it within seconds`,
+	}
 	if !slices.Equal(told, want) {
 		t.Errorf("%q, want %q", told, want)
 	}
@@ -111,8 +131,12 @@ func TestColoursTellHowGraveItIs(t *testing.T) {
 		{"\x1b[31mdb2 does not lead\x1b[0m:\n- \x1b[33mit is \\x1b[2J paused\x1b[0m\n  → baton resume\n", func(s *show.Sheet) error {
 			return printExplanation(s, operate.Explanation{NodeID: "db2", Reasons: []operate.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})
 		}},
-		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *show.Sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 5, LeaseMS: 10}}) }},
-		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *show.Sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 15, LeaseMS: 10}}) }},
+		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *show.Sheet) error {
+			return printDrill(s, []direct.Drilled{{Took: 5 * text.Millisecond, Lease: 10 * text.Millisecond}})
+		}},
+		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *show.Sheet) error {
+			return printDrill(s, []direct.Drilled{{Took: 15 * text.Millisecond, Lease: 10 * text.Millisecond}})
+		}},
 	} {
 		var b strings.Builder
 		if err := tc.print(show.SheetOf(&b, true, 0)); err != nil || !strings.Contains(b.String(), tc.want) {
@@ -127,10 +151,10 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 		asked string
 		want  string
 	}{
-		{diagnose.Node{ID: "db1", LastSeenMSAgo: 29_000}, "", "within 35s"},
-		{diagnose.Node{ID: "db1", LastSeenMSAgo: 29_000}, "db1", "now"},
-		{diagnose.Node{ID: "db1", LastSeenMSAgo: 29_000, Twin: "other"}, "db1", "within 35s"},
-		{diagnose.Node{ID: "db1", LastSeenMSAgo: 41_000}, "db2", "41s ago"},
+		{diagnose.Node{ID: "db1", LastSeenAgo: 29_000 * text.Millisecond}, "", "within 35s"},
+		{diagnose.Node{ID: "db1", LastSeenAgo: 29_000 * text.Millisecond}, "db1", "now"},
+		{diagnose.Node{ID: "db1", LastSeenAgo: 29_000 * text.Millisecond, Twin: "other"}, "db1", "within 35s"},
+		{diagnose.Node{ID: "db1", LastSeenAgo: 41_000 * text.Millisecond}, "db2", "41s ago"},
 	} {
 		if got := seen(tc.node, tc.asked); got != tc.want {
 			t.Errorf("%+v asked of %q: %q, want %q", tc.node, tc.asked, got, tc.want)

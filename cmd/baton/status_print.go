@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"baton/cmd/baton/internal/jobcmd"
 	"baton/cmd/baton/internal/show"
@@ -48,10 +47,10 @@ func (t statusTables) leader() {
 		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Bad, "no node leads"))
 	case l.Foreign:
 		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, show.Paint(t, show.Bad, "held by a client that is not baton"),
-			l.Owner, leaseLeft(l.LeaseLeftMS))
+			l.Owner, leaseLeft(l.LeaseLeft))
 	default:
 		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, show.Paint(t, show.Good, l.NodeID+" leads"), l.Epoch,
-			text.Duration(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+			text.Duration(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeft))
 	}
 	if s.Leader != nil && s.Paused != nil {
 		t.print("Paused %s: %s is to stop\n", s.Paused.Reason, cmp.Or(s.Leader.NodeID, s.Leader.Owner))
@@ -68,10 +67,10 @@ func (t statusTables) locks() {
 		case l == nil:
 			t.print("%s\t%s: %s\t-\t-\t-\n", lock.Key, show.Paint(t, show.Bad, "nobody"), cmp.Or(lock.Vacancy, "it is free"))
 		case l.Foreign:
-			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseLeft(l.LeaseLeftMS))
+			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseColumn(l.LeaseLeft))
 		default:
 			t.print("%s\t%s\t%s\t%s\t%s\n", lock.Key, l.NodeID, show.Epoch(l.Epoch),
-				text.Duration(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+				text.Duration(t.s.Now.Sub(l.Since)), leaseColumn(l.LeaseLeft))
 		}
 	}
 }
@@ -112,7 +111,7 @@ func (t statusTables) nodes() {
 // seen is when a node last registered; asked is the node that has said so, "" if that
 // was Redis.
 func seen(n diagnose.Node, asked string) string {
-	switch ago := time.Duration(n.LastSeenMSAgo) * time.Millisecond; {
+	switch ago := n.LastSeenAgo.Duration(); {
 	case n.ID == asked && !n.Stale && n.Twin == "":
 		return "now"
 	case ago <= diagnose.SeenWithin:
@@ -131,7 +130,7 @@ func (t statusTables) jobs() {
 		if r := j.LastRun; r != nil {
 			last = fmt.Sprintf("%s %s ago", r.State, text.Duration(t.s.Now.Sub(r.Started)))
 			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
-			took = text.Duration(time.Duration(r.DurationMS) * time.Millisecond)
+			took = text.Duration(r.Duration.Duration())
 		}
 		if j.DeadLetters != nil {
 			dead = fmt.Sprint(*j.DeadLetters) // all that wait: of the last run it may be none
@@ -180,9 +179,17 @@ func (t statusTables) lockColumn(text string) show.Shown {
 	return show.Shown("\t" + show.Clean(text))
 }
 
-func leaseLeft(ms int64) string {
-	if ms < 0 {
+func leaseLeft(left text.Seconds) string {
+	if left < 0 {
 		return "without an expiry"
 	}
-	return fmt.Sprintf("lease %.1f s left", float64(ms)/1000)
+	return fmt.Sprintf("lease %s left", text.Duration(left.Duration()))
+}
+
+// leaseColumn is what a table has under LEASE LEFT.
+func leaseColumn(left text.Seconds) string {
+	if left < 0 {
+		return "no expiry"
+	}
+	return text.Duration(left.Duration())
 }

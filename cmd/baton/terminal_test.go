@@ -1,15 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"baton/internal/testsupport"
 )
 
-// tty is a terminal as somebody sits at it: what has been written to it, and its size.
+// tty is a user's terminal: what has been written to it, and its size.
 type tty struct {
 	t      *testing.T
 	master *os.File
@@ -18,24 +19,10 @@ type tty struct {
 }
 
 // terminal opens a terminal. screen is what a program writes to.
-func terminal(t *testing.T, width, height int) (seen *tty, screen *os.File) {
+func terminal(t *testing.T, width, height int) (*tty, *os.File) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen = &tty{t: t, master: master}
+	master, screen := testsupport.Terminal(t)
+	seen := &tty{t: t, master: master}
 	seen.resize(width, height)
 	read := make(chan struct{})
 	go func() {

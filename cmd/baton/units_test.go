@@ -18,7 +18,7 @@ const (
 	unitDir = "../../deploy/systemd"
 	// stricter and looser are ten times the exposure that systemd 252 measures, so
 	// that taking out one directive of the sandbox shows.
-	stricter, looser = "11", "15"
+	stricter, looser, lender = "11", "15", "20"
 )
 
 // directives reads a unit file: what is set, by its name, in order.
@@ -118,7 +118,7 @@ func TestTheTemplateIsTheServiceWithTheInstancesNames(t *testing.T) {
 }
 
 func TestSystemdFindsNothingWrongAndLittleExposed(t *testing.T) {
-	for name, threshold := range map[string]string{"as shipped": stricter, "with the drop-in for programs": looser} {
+	for name, threshold := range map[string]string{"as shipped": stricter, "with the drop-in for programs": looser, "with that for users": lender} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			units := []string{"baton.service", "baton@.service"}
@@ -129,12 +129,12 @@ func TestSystemdFindsNothingWrongAndLittleExposed(t *testing.T) {
 				}
 				// The program need not be installed here.
 				put(t, filepath.Join(dir, unit), strings.ReplaceAll(string(text), "/usr/bin/baton", "/bin/true"))
-				if threshold == looser {
-					drop, err := os.ReadFile(filepath.Join(unitDir, "command-jobs.conf"))
+				if file := map[string]string{looser: "command-jobs.conf", lender: "command-users.conf"}[threshold]; file != "" {
+					drop, err := os.ReadFile(filepath.Join(unitDir, file))
 					if err != nil {
 						t.Fatal(err)
 					}
-					put(t, filepath.Join(dir, unit+".d", "command-jobs.conf"), string(drop))
+					put(t, filepath.Join(dir, unit+".d", file), string(drop))
 				}
 			}
 			for _, unit := range append(units, "baton@reports.service") {
@@ -153,6 +153,14 @@ func TestTheDropInForProgramsLoosensNothingElse(t *testing.T) {
 	want := map[string][]string{
 		"MemoryDenyWriteExecute": {"no"}, "SystemCallFilter": {"", "@system-service"}, "ProcSubset": {"all"},
 		"RestrictAddressFamilies": {"AF_NETLINK"}, "PrivateUsers": {"no"}, "UMask": {"0027"},
+	}
+	if !maps.EqualFunc(got, want, slices.Equal[[]string]) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	got = directives(t, "command-users.conf")
+	const capabilities = "CAP_SETUID CAP_SETGID CAP_KILL"
+	want = map[string][]string{
+		"AmbientCapabilities": {capabilities}, "CapabilityBoundingSet": {capabilities}, "PrivateUsers": {"no"}, "SystemCallFilter": {"@setuid"},
 	}
 	if !maps.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("got %q, want %q", got, want)

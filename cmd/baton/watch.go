@@ -127,7 +127,7 @@ func (w *watch) state(now time.Time) diagnose.Snapshot {
 		return w.shown
 	}
 	s := w.shown
-	s.AgeMS, s.Error = now.Sub(w.seenAt).Milliseconds(), w.err.Error()
+	s.Age, s.Error = text.Seconds(now.Sub(w.seenAt)), w.err.Error()
 	return diagnose.Aged(s)
 }
 

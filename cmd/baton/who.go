@@ -47,14 +47,11 @@ func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
 	w := show.NewTable(out)
 	_ = show.Say(w, "LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\n") // Flush returns a write error
 	for _, l := range held {
-		node, epoch, since, left := l.Leader.NodeID, show.Epoch(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since)), "no expiry"
+		node, epoch, since := l.Leader.NodeID, show.Epoch(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since))
 		if l.Leader.Foreign {
 			node, epoch, since = "(not baton)", "-", "-"
 		}
-		if l.Leader.LeaseLeftMS >= 0 {
-			left = text.Duration(time.Duration(l.Leader.LeaseLeftMS) * time.Millisecond)
-		}
-		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\n", l.Key, node, epoch, since, left)
+		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\n", l.Key, node, epoch, since, leaseColumn(l.Leader.LeaseLeft))
 	}
 	return w.Flush()
 }

@@ -17,12 +17,8 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	c.file("two.yaml", "jobs:\n  - {name: report, schedule: \"@yearly\", lock: reports, command: [\"true\"]}\n")
 	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0", "--config", "two.yaml")
 	for _, key := range []string{"foreign"} { // as baton lock notes it
-		if _, err := server.Conn().Do("SET", key, "somebody", "PX", 60000); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := server.Conn().Do("ZADD", "baton:locks", 1, key); err != nil {
-			t.Fatal(err)
-		}
+		server.Client(t).Do("SET", key, "somebody", "PX", 60000)
+		server.Client(t).Do("ZADD", "baton:locks", 1, key)
 	}
 	c.until("reports", "who", "--config", "two.yaml")
 	c.until("baton  ", "who", "--config", "two.yaml")
@@ -34,9 +30,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	}
 	// A key of another type is told of, and hides no other lock.
 	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", 2, "queue"}} {
-		if _, err := server.Conn().Do(command[0].(string), command[1:]...); err != nil {
-			t.Fatal(err)
-		}
+		server.Client(t).Do(command[0].(string), command[1:]...)
 	}
 	c.matches(c.run("who", "--config", "two.yaml"), cmdline.ExitFailure,
 		`(?s)^LOCK .*\nbaton +db1 .*\nforeign .*\nreports +db1 [^\n]*\n$`, `^baton: read the election of "queue": .*WRONGTYPE`)

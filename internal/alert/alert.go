@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/job/schedule"
 	"baton/internal/notify"
 	"baton/internal/notify/service"
 	"baton/internal/secret"
@@ -123,12 +122,13 @@ func commandOf(t config.Notify, known func() []string) notify.Target {
 	})
 }
 
-// commandEnv is the daemon's environment without what systemd means for the daemon alone.
+// commandEnv is the daemon's environment without what systemd means for the daemon alone, and without where and how
+// it sends its traces.
 func commandEnv(all []string) []string {
 	return slices.DeleteFunc(all, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		ofSystemd := []string{"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
-		return slices.Contains(ofSystemd, name)
+		return slices.Contains(ofSystemd, name) || strings.HasPrefix(name, "OTEL_")
 	})
 }
 
@@ -198,18 +198,4 @@ func (n *Notifications) won(lockKey string, epoch int64, from, why string) {
 		Kind: notify.LeaderChanged, LockKey: lockKey, Epoch: epoch, From: from, Reason: why,
 		Text: leaderText(n.nodeID, lockKey, from, why),
 	})
-}
-
-// scheduleOf is the job's schedule; nil if it cannot be read, which the configuration's
-// check has refused.
-func scheduleOf(j config.Job) schedule.Schedule {
-	zone, err := time.LoadLocation(j.TimeZone)
-	if err != nil {
-		return nil
-	}
-	s, err := schedule.Parse(j.Schedule, zone)
-	if err != nil {
-		return nil
-	}
-	return s
 }

@@ -45,7 +45,7 @@ type reportedJob struct {
 }
 
 func newToldJob(j config.Job) *reportedJob {
-	slots := scheduleOf(j)
+	slots, _ := schedule.ParseIn(j.Schedule, j.TimeZone) // nil if it cannot be read, which the configuration's check has refused
 	return &reportedJob{
 		lock: j.Lock, schedule: slots, offset: job.Job{Name: j.Name, Jitter: j.Jitter}.Offset(), ping: j.DeadMansSwitch != nil,
 		job: diagnose.Job{

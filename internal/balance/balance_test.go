@@ -151,7 +151,7 @@ func partsOf(locks []string, led map[string]bool) (parts []part) {
 
 // elect gives every lock that is free to one of the least deferring.
 func (h *hosts) elect() {
-	for lock := range h.everyLock() {
+	for _, lock := range slices.Sorted(maps.Keys(h.everyLock())) {
 		if ends, died := h.dead[lock]; h.leader[lock] != "" && (!died || h.now.Before(ends)) {
 			continue
 		}
@@ -390,6 +390,34 @@ func TestABusyLeaderDoesNotKeepOthersFromHandingOver(t *testing.T) {
 	wantSpread(t, h, map[string]int{"a": 4, "b": 4, "c": 0})
 	h.steps(t, int(2*nextMover/simLook))
 	wantSpread(t, h, map[string]int{"a": 4, "b": 2, "c": 2})
+}
+
+// While a node of a higher priority is there nothing is handed over. When it goes that is so for all others at
+// once, and they must not all hand over in the same moment.
+func TestOneNodeAtATimeHandsOverWhenAHigherOneIsGone(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 6)})
+	for _, id := range []string{"a", "b", "c"} {
+		h.join(id, "x", 0)
+	}
+	h.steps(t, 15)
+	wantSpread(t, h, map[string]int{"a": 2, "b": 2, "c": 2})
+	h.join("d", "x", 0)
+	h.join("top", "x", 5)
+	before := h.moves
+	for range 100 {
+		h.tell(h.up["top"])
+		h.step(t)
+	}
+	if h.moves > before {
+		t.Fatalf("handed over beside a node of a higher priority: %v", h.history)
+	}
+	h.crash("top")
+	delete(h.listed, "top")
+	h.steps(t, 100)
+	wantSpread(t, h, map[string]int{"a": 1, "b": 2, "c": 2, "d": 1})
+	if moves := h.moves - before; moves != 1 {
+		t.Errorf("%d handovers, want 1: %v", moves, h.history)
+	}
 }
 
 func TestOfUnequalNodesNothingIsSpread(t *testing.T) {

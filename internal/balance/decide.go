@@ -32,17 +32,26 @@ type move struct {
 type watch struct {
 	since    map[string]time.Time // of peers: since when they are there
 	lost     map[string]time.Time // of nodes: until when, by Redis' clock, they led what they lead no more
-	leaders  map[string]string    // of locks, at the last reading
+	standing map[string]standing  // of locks, at the last reading
 	at       time.Time            // of the last reading, by Redis' clock
-	changed  time.Time            // when leaders last did
+	changed  time.Time            // when a standing last did
 	handing  []*move              // under way
 	giveUpAt time.Time            // on them
 	rests    time.Time            // nothing is handed over before
 	later    map[string]time.Time // nor is this lock, and others first
 }
 
+// standing is what a lock's handover depends on. Where it changes for all nodes at once, as when the last node
+// of a higher priority goes, they must not all hand over in the same moment.
+type standing struct {
+	leader            string
+	barred, outranked bool
+}
+
 func newWatch() watch {
-	return watch{since: map[string]time.Time{}, lost: map[string]time.Time{}, leaders: map[string]string{}, later: map[string]time.Time{}}
+	return watch{
+		since: map[string]time.Time{}, lost: map[string]time.Time{}, standing: map[string]standing{}, later: map[string]time.Time{},
+	}
 }
 
 // suspected reports that a node has not registered since a lease of its ran out, or
@@ -54,19 +63,19 @@ func (w *watch) suspected(id string, seen time.Time) bool {
 
 // learn takes note of what a reading saw.
 func (w *watch) learn(now time.Time, s *scene) {
-	leaders := map[string]string{}
+	stands := map[string]standing{}
 	for _, c := range s.contests {
-		leaders[c.lock] = c.leader
-		if before := w.leaders[c.lock]; before != "" && before != c.leader && before != s.self {
+		stands[c.lock] = standing{c.leader, c.barred, c.outranked(s.self)}
+		if before := w.standing[c.lock].leader; before != "" && before != c.leader && before != s.self {
 			// It may have died, at the latest then: its lease has outlived it. Or it has
 			// stepped down, and registers as a standby at once.
 			w.lost[before] = w.at
 		}
 	}
-	if !maps.Equal(leaders, w.leaders) {
+	if !maps.Equal(stands, w.standing) {
 		w.changed = now
 	}
-	w.leaders, w.at = leaders, s.now
+	w.standing, w.at = stands, s.now
 	w.follow(now, s)
 	s.complete(w.suspected)
 
@@ -82,7 +91,7 @@ func (w *watch) learn(now time.Time, s *scene) {
 // follow finds out what became of a handover.
 func (w *watch) follow(now time.Time, s *scene) {
 	w.handing = slices.DeleteFunc(w.handing, func(m *move) bool {
-		leader := w.leaders[m.lock]
+		leader := w.standing[m.lock].leader
 		failed := now.After(w.giveUpAt) || leader != "" && leader != s.self
 		if leader != m.to && failed {
 			w.lost[m.to] = s.now

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"baton/internal/command/warden"
 )
 
 // Why a command was not run.
@@ -40,7 +42,11 @@ type Spec struct {
 	// Warden is the command line of a program that links this package, up to "warden":
 	// it becomes the command's warden, see package warden.
 	Warden []string
-	// Grace is the time between SIGTERM and SIGKILL.
+	// StopSignal asks the command to end; 0 is SIGTERM.
+	StopSignal syscall.Signal
+	// Settings are what the command has otherwise than this process.
+	Settings Settings
+	// Grace is the time between StopSignal and SIGKILL.
 	Grace time.Duration
 	// Until, if set, is how much longer the command may live; it is asked again and
 	// again. SIGKILL comes a little sooner, so that everything is dead by then.
@@ -58,6 +64,16 @@ type Spec struct {
 	// Leave what the command leaves running in the background, when it has ended by itself.
 	Leave bool
 }
+
+type (
+	// Settings are the umask, priority, limits and user of a command: package warden says how they
+	// are made.
+	Settings = warden.Settings
+	// Limit is a resource limit.
+	Limit = warden.Limit
+	// User is whose rights a command has.
+	User = warden.User
+)
 
 // Result is how a command ended.
 type Result struct {
@@ -187,6 +203,25 @@ var errNotBegun = errors.New("its warden ended before it had started the command
 
 // ErrTooLate says that the lease was about to end when the command was to begin.
 var ErrTooLate = errors.New("it was not begun: its time was over before its turn came; redis does not answer, or this host was too busy")
+
+// SettingError says which setting of a command the kernel refuses.
+type SettingError struct {
+	Setting string // nice, limits or user
+	Errno   syscall.Errno
+}
+
+func (e *SettingError) Error() string {
+	return e.Setting + " refused by the kernel: " + e.Errno.Error()
+}
+
+// settingError is nil for a step that is none of a setting.
+func settingError(step warden.Step, errno syscall.Errno) error {
+	name := map[warden.Step]string{warden.StepNice: "nice", warden.StepLimits: "limits", warden.StepUser: "user"}[step]
+	if name == "" {
+		return nil
+	}
+	return &SettingError{name, errno}
+}
 
 // cannotStart tells why the kernel did not start a program.
 func cannotStart(s Spec, errno syscall.Errno) error {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"baton/internal/command"
+	"baton/internal/testsupport"
 	"baton/internal/testsupport/child"
 )
 
@@ -40,6 +41,8 @@ func TestMain(m *testing.M) {
 	switch role {
 	case "runner":
 		os.Exit(runner(os.Args[2], os.Args[3], os.Args[4]))
+	case "lender":
+		os.Exit(lender(os.Args[2], os.Args[3]))
 	case "keeper":
 		os.Exit(keeper())
 	default:
@@ -64,7 +67,7 @@ func run(t *testing.T, ctx context.Context, s command.Spec) command.Result {
 	return r
 }
 
-// witness is a pipe whose end says that whoever held its other side is dead.
+// witness is a pipe that ends when every holder of its other side is dead.
 type witness struct {
 	r, w  *os.File
 	lines chan string
@@ -106,7 +109,7 @@ func (o *witness) hears(t *testing.T) string {
 	}
 }
 
-// allDead waits until nobody is left; our own end must be closed.
+// allDead waits until all holders are dead; our own end must be closed.
 func (o *witness) allDead(t *testing.T, within time.Duration) time.Time {
 	t.Helper()
 	_ = o.w.Close()
@@ -538,11 +541,7 @@ func TestOutputThatIsKeptOpenHoldsNobodyUpWhenTheWardenIsKilled(t *testing.T) {
 func TestACommandDiesWithItsWarden(t *testing.T) {
 	p := startRunnerFor(t, time.Hour)
 	const all, group = 6, 2 // of its family
-	for deadline := time.Now().Add(time.Minute); len(marked(t)) != all; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the command's family has %d members, not %d", len(marked(t)), all)
-		}
-	}
+	testsupport.Await(t, "the whole family of the command", func() bool { return len(marked(t)) == all })
 	guard, warden := p.guard(t), p.warden(t)
 	p.signal(t, guard, syscall.SIGKILL)
 	p.signal(t, warden, syscall.SIGKILL)

@@ -24,7 +24,7 @@
 //
 // # What fails, and what then
 //
-//   - Run is told to stop the command: SIGTERM to its process group, SIGKILL to all
+//   - Run is told to stop the command: its stop signal, SIGTERM, to its process group, SIGKILL to all
 //     descendants after the grace, or sooner if the deadline wants it.
 //   - The command ends and leaves something running: that gets SIGTERM, grace and
 //     SIGKILL, too, before Run returns (unless [Spec].Leave).
@@ -45,5 +45,9 @@
 //     disk that hangs: then Run does not return, and whoever called it must see to
 //     its own deadline.
 //
-// A process that has changed its user can be killed by root only.
+// A command with settings of its own ([Spec].Settings) is begun by one more process, the launcher:
+// it makes them, and becomes the command. So warden and guard keep their priority, their memory and
+// their rights. A command with another user takes CAP_SETUID and CAP_SETGID to be begun and CAP_KILL
+// to be ended; the commands themselves inherit none of them. Any other process that changes its user
+// can be killed by root only.
 package command

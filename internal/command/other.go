@@ -24,3 +24,6 @@ func (*Ready) Close() {}
 func (*Ready) run(context.Context, Spec) (Result, error) { return Result{}, errLinux }
 
 func (*Ready) left() bool { return false }
+
+// Try elsewhere answers an error: baton is run on Linux.
+func Try([]string, Settings) error { return errLinux }

@@ -159,6 +159,9 @@ func (r *Reserve) Run(ctx context.Context, s Spec) (Result, error) {
 	return RunReady(ctx, ready.Ready, s)
 }
 
+// Try is [Try] with the Reserve's program.
+func (r *Reserve) Try(s Settings) error { return Try(r.warden, s) }
+
 // take is one that is ready, or the zero value.
 func (r *Reserve) take() spare {
 	defer r.wakeUp()

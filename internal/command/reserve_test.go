@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"baton/internal/command"
+	"baton/internal/testsupport"
 )
 
 // reserve has so many wardens ready, until the test ends.
@@ -37,11 +38,7 @@ func reserve(t *testing.T, size int) *command.Reserve {
 
 func full(t *testing.T, r *command.Reserve, size int) {
 	t.Helper()
-	for deadline := time.Now().Add(soon); r.Ready() != size; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d wardens are ready, want %d", r.Ready(), size)
-		}
-	}
+	testsupport.Await(t, fmt.Sprintf("%d ready wardens", size), func() bool { return r.Ready() == size })
 }
 
 // childrenOf lists the children of a process that live.
@@ -63,24 +60,15 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 // childless waits until no child of the test lives.
 func childless(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(soon); len(childrenOf(t, os.Getpid())) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("processes %v are left", childrenOf(t, os.Getpid()))
-		}
-	}
+	testsupport.Await(t, "the children to end", func() bool { return len(childrenOf(t, os.Getpid())) == 0 })
 }
 
 // wardenOf waits for a guard's warden.
 func wardenOf(t *testing.T, guard int) int {
 	t.Helper()
-	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		if pids := childrenOf(t, guard); len(pids) == 1 {
-			return pids[0]
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a guard has no warden")
-		}
-	}
+	var pids []int
+	testsupport.Await(t, "the guard's warden", func() bool { pids = childrenOf(t, guard); return len(pids) == 1 })
+	return pids[0]
 }
 
 // ask runs a script that tells who its warden's guard is.
@@ -171,7 +159,7 @@ func TestAGuardThatWasKilledWhileItWaitedRunsNothingTwice(t *testing.T) {
 	}
 }
 
-// A stopped warden cannot hear its order, and nobody would be told.
+// A stopped warden cannot read its order, and no error would say so.
 func TestAWardenThatWasStoppedWhileItWaitedGoesOn(t *testing.T) {
 	for name, victims := range map[string]func(guard, warden int) []int{
 		"the warden": func(_, warden int) []int { return []int{warden} },
@@ -245,18 +233,11 @@ func TestWardensThatWaitEndWithWhoeverKeepsThem(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	for _, pid := range all {
-		for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-			if s := stat(pid); len(s) == 0 || s[0] == "Z" {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("process %d goes on", pid)
-			}
-		}
+		testsupport.Await(t, fmt.Sprintf("process %d to end", pid), func() bool { s := stat(pid); return len(s) == 0 || s[0] == "Z" })
 	}
 }
 
-// Whoever ran it may have stood still between the order and the warden's taking it.
+// The node may have stood still between giving the order and the warden's taking it.
 func TestACommandWhoseTimeIsOverIsNotBegun(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	s := sh("echo > " + mark)

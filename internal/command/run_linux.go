@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -24,6 +26,9 @@ const untilEvery = 50 * time.Millisecond
 // tellWithin is what the warden gets to take an order. One that does not is
 // stopped or gone, and its deadline is kept without us.
 const tellWithin = 100 * time.Millisecond
+
+// tryWithin is how long a process gets to make settings that are tried out.
+const tryWithin = 10 * time.Second
 
 // lastWords is how long the output is waited for when the warden has ended. Nothing is
 // left then that could write, unless the warden was killed.
@@ -119,6 +124,7 @@ func (r *Ready) run(ctx context.Context, s Spec) (Result, error) {
 	run.told = run.until()
 	r.begin(ctx, warden.Order{Setup: &warden.Setup{
 		Path: s.Path, Argv: s.Argv, Env: s.Env, Dir: s.Dir, Grace: s.Grace, Drain: s.Drain, Leave: s.Leave, Group: group,
+		StopSignal: int(s.StopSignal), Settings: s.Settings,
 	}, Until: run.told})
 	result, err := run.attend(ctx)
 	_ = r.conn.Close()
@@ -181,6 +187,8 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 				return Result{}, r.forsaken()
 			case syscall.Errno(m.Errno) == warden.TooLate:
 				return Result{}, ErrTooLate
+			case m.Errno != 0 && m.Step != warden.StepBegin:
+				return Result{}, settingError(m.Step, syscall.Errno(m.Errno))
 			case m.Errno != 0:
 				return Result{}, cannotStart(r.spec, syscall.Errno(m.Errno))
 			case m.Result != nil:
@@ -194,6 +202,39 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 			}
 		}
 	}
+}
+
+// Try makes settings in a process of its own, and ends it: the error says which the kernel refuses.
+// program is the Warden of a [Spec].
+func Try(program []string, s Settings) error {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer ours.Close() // all is read by then
+	launcher := &exec.Cmd{
+		Path: program[0], Args: []string{warden.LauncherName, warden.LaunchArgument},
+		Env: runtimeSettings(), ExtraFiles: []*os.File{theirs},
+	}
+	err = launcher.Start()
+	_ = theirs.Close() // it has its own
+	if err != nil {
+		return fmt.Errorf("try the settings of a command: %w", err)
+	}
+	defer launcher.Wait() //nolint:errcheck // what it came to it has said
+	_ = ours.SetDeadline(time.Now().Add(tryWithin))
+	if err := (warden.Order{Setup: &warden.Setup{Argv: []string{""}, Settings: s}}).Write(ours); err != nil {
+		return errors.Join(fmt.Errorf("try the settings of a command: %w", err), launcher.Process.Kill())
+	}
+	said, err := io.ReadAll(ours)
+	if err != nil {
+		return errors.Join(fmt.Errorf("try the settings of a command: %w", err), launcher.Process.Kill())
+	}
+	step, err := warden.ReadOutcome(string(said))
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return cmp.Or(settingError(step, errno), err)
+	}
+	return err
 }
 
 func (r *running) until() warden.Instant {

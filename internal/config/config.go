@@ -186,7 +186,7 @@ type Flush struct {
 	BatchBytes int `yaml:"batch_bytes,omitempty" config:"positive"`
 	// DeadLetters says how much may go wrong.
 	DeadLetters DeadLetters `yaml:"dead_letters,omitempty"`
-	// Verify compares Redis with the table now and then. For hashes, scan and capture.
+	// Verify compares Redis with the table now and then. For hashes, zset, scan and capture.
 	// Default: only baton job verify does.
 	Verify Verify `yaml:"verify,omitempty"`
 }
@@ -256,18 +256,18 @@ type From struct {
 	// trims them at once. Stream only. Default: they stay, the producer trims.
 	Retain time.Duration `yaml:"retain,omitempty"`
 	// Value is what the keys of a scan or capture hold: hash, string, json (an object in a
-	// string), and of a scan set or zset. Scan and capture only. Default: hash.
+	// string), set or zset, of which each member is a row. Scan and capture only. Default: hash.
 	Value string `yaml:"value,omitempty"`
 	// Vanished is what happens to rows whose key is gone after a complete scan: ignore
 	// or delete, which needs generation. Scan only. Default: ignore.
 	Vanished string `yaml:"vanished,omitempty"`
 	// MaxPct is the share of the table's rows, in percent, that one scan, or one pass of a
-	// capture, may delete; with more the job fails and deletes none. Scan and capture only.
+	// capture, may delete or set to null; with more the job fails and changes none. Scan and capture only.
 	// Default: 10.
 	MaxPct int `yaml:"max_pct,omitempty" config:"positive"`
 	// OnMissing is what happens to the row of a changed id whose hash or member is gone:
 	// delete it, ignore the change, or set its columns to null; of a capture the row of a
-	// key that is gone: delete or ignore. Hashes, zset and capture only. Default: delete.
+	// key or member that is gone. Hashes, zset and capture only. Default: delete.
 	OnMissing string `yaml:"on_missing,omitempty" config:"null"`
 	// OnFlush is what a capture does after FLUSHALL, FLUSHDB or SWAPDB: stop the job, make
 	// a pass over all keys, which deletes no more rows than max_pct, or delete every row

@@ -95,6 +95,50 @@ type Job struct {
 	// Secrets are environment variables whose values stand in files of one line, read
 	// before every run. They are taken out of what the command prints. Default: none.
 	Secrets map[string]string `yaml:"secrets,omitempty" config:"expand"`
+
+	// Stdin is a file that the command reads as its standard input. Default: none, there is nothing
+	// to read.
+	Stdin string `yaml:"stdin,omitempty"`
+	// LogFile is a file to which all that the command prints is appended, without secrets; a file
+	// that was moved away by a rotation is made anew. Default: none.
+	LogFile string `yaml:"log_file,omitempty"`
+	// SuccessExitCodes are the exit codes beside 0 with which a run has succeeded. Default: none.
+	SuccessExitCodes []int `yaml:"success_exit_codes,omitempty"`
+	// StopSignal is what asks the command and its process group to end. Default: SIGTERM.
+	StopSignal string `yaml:"stop_signal,omitempty"`
+	// Umask is what others may not do with files that the command makes, in octal, such as 027.
+	// Default: the daemon's, 077 under systemd.
+	Umask string `yaml:"umask,omitempty"`
+	// Nice is how far the command stands back for others, up to 19. Less than the daemon's takes
+	// CAP_SYS_NICE. Default: the daemon's.
+	Nice int `yaml:"nice,omitempty"`
+	// Limits are what each process of the command may use.
+	Limits Limits `yaml:"limits,omitempty"`
+	// User is whose rights the command has, by name or number, with the groups of that user. It takes
+	// the drop-in command-users.conf, or a daemon that runs as root. Default: the daemon's.
+	User string `yaml:"user,omitempty"`
+	// Group is the command's group, by name or number. Default: the user's.
+	Group string `yaml:"group,omitempty"`
+}
+
+// Limits are resource limits of each process of a command: what is beyond fails, or ends it.
+type Limits struct {
+	// OpenFiles is how many files it may have open. Default: the daemon's.
+	OpenFiles int `yaml:"open_files,omitempty" config:"positive"`
+	// Processes is how many processes and threads its user may have when it starts another one, those
+	// of the daemon counted if it is the same user. Default: the daemon's.
+	Processes int `yaml:"processes,omitempty" config:"positive"`
+	// AddressSpace is how much memory it may map, in bytes. Default: the daemon's.
+	AddressSpace int `yaml:"address_space,omitempty" config:"positive"`
+	// FileSize is how large a file may become that it writes, in bytes. Default: the daemon's.
+	FileSize int `yaml:"file_size,omitempty" config:"positive"`
+	// CPUTime is how much processor time it may use, in whole seconds. Default: the daemon's.
+	CPUTime time.Duration `yaml:"cpu_time,omitempty"`
+}
+
+// StopSignals are the values of stop_signal.
+func StopSignals() []string {
+	return []string{"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
 }
 
 // IsCommand reports whether the job runs a command.

@@ -76,6 +76,15 @@ jobs:
     env: {LEVEL: "1e3", EMPTY: "", PRICE: "$5", API_TOKEN: pl4nted-s3cret, DB_PASSWORD: pl4nted-s3cret, MULTI: "a\nb"}
     env_file: "/$${X}/report.env"
     secrets: {TOKEN: "/etc/$${X}/token"}
+    stdin: /srv/in.csv
+    log_file: /var/log/report.log
+    success_exit_codes: [3]
+    stop_signal: SIGINT
+    umask: 027
+    nice: 10
+    limits: {open_files: 1024, processes: 200, address_space: 2147483648, file_size: 1000, cpu_time: 30m}
+    user: report
+    group: reports
   - name: other
     schedule: "@every 1h"
     dead_mans_switch: https://ping.example.com/pl4nted-s3cret

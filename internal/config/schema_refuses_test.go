@@ -22,6 +22,7 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		t.Fatalf("%q is nowhere", old)
 		return ""
 	}
+	commandWith := func(line string) string { return swapped("command: [/bin/true]", "command: [/bin/true]\n    "+line) }
 	files = append(files, "redis: {cluster: [\"a:1\"], tls: {}}", "redis: {url: redis://a:1, quorum: [\"redis://a:1\", \"redis://b:1\", \"redis://c:1\"]}", "redis: {sentinel: {master: m, addresses: [\"a:1\"]}}")
 	for _, good := range files {
 		refused(t, c, good, false)
@@ -64,6 +65,10 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		swapped("command: [/bin/true]", "command: [/bin/true]\n    working_dir: srv"), swapped("command: [/bin/true]", "command: [/bin/true]\n    env_file: report.env"),
 		swapped("command: [/bin/true]", "command: [/bin/true]\n    env: {BATON_JOB: a}"), swapped("command: [/bin/true]", "command: [/bin/true]\n    env: {a-b: c}"),
 		swapped("command: [/bin/true]", "command: [/bin/true]\n    secrets: {PASSWORD: password}"),
+		commandWith("stdin: in"), commandWith("log_file: out"), commandWith("success_exit_codes: [256]"), commandWith("success_exit_codes: [1, 1]"), commandWith("success_exit_codes: 3"),
+		commandWith("stop_signal: SIGKILL"), commandWith("umask: \"999\""), commandWith("umask: rwx"), commandWith("nice: 20"), commandWith("nice: -21"), commandWith("limits: {open_files: 7}"),
+		commandWith("limits: {processes: 0}"), commandWith("limits: {address_space: 1}"), commandWith("limits: {file_size: -1}"), commandWith("limits: {cpu_time: 5}"), commandWith("limits: {core: 5}"),
+		commandWith("user: root"), commandWith("user: \"0\""), commandWith("group: 0"), commandWith("user: \"a b\""), swapped("    flush:", "    user: a\n    flush:"),
 		strings.Replace(swapped("{type: counters, key: views}", "{type: scan, key: \"view:<id>\", vanished: delete}"), "      columns: {id: $field, views: $value}\n", "", 1),
 		strings.Replace(swapped("{type: counters, key: views}", "{type: stream, key: views, start: yesterday}"), "      columns: {id: $field, views: $value}\n", "", 1),
 	}

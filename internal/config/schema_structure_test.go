@@ -72,6 +72,16 @@ func structure() map[string]keywords {
 			"pattern": `^/|^\$\{`,
 		},
 
+		"jobs[].stdin":                {"pattern": `^$|^/`},
+		"jobs[].log_file":             {"pattern": `^$|^/`},
+		"jobs[].success_exit_codes":   once(keywords{}),
+		"jobs[].umask":                {"pattern": "^$|" + octalMask.String()},
+		"jobs[].nice":                 {"minimum": -20, "maximum": 19},
+		"jobs[].limits.open_files":    {"minimum": leastFiles},
+		"jobs[].limits.address_space": {"minimum": leastMemory},
+		"jobs[].user":                 account(),
+		"jobs[].group":                account(),
+
 		"jobs[].flush":               {"required": []any{"from", "to"}, "type": "object", "allOf": flushOfEachType()},
 		"jobs[].flush.from":          {"dependentRequired": keywords{"on_decrease": []any{"mode"}}},
 		"jobs[].flush.from.start":    {"pattern": "^$|" + streamStart.String()},
@@ -95,12 +105,18 @@ func lockKeyPattern() keywords {
 
 // oneOfTwo: a job flushes or runs a command.
 func oneOfTwo() keywords {
-	return keywords{
-		"oneOf": []any{both("flush"), both("command")},
-		"dependentRequired": keywords{
-			"shell": []any{"command"}, "working_dir": []any{"command"}, "env": []any{"command"}, "env_file": []any{"command"}, "secrets": []any{"command"},
-		},
+	ofCommands := keywords{}
+	for _, key := range []string{
+		"shell", "working_dir", "env", "env_file", "secrets", "stdin", "log_file", "success_exit_codes", "stop_signal",
+		"umask", "nice", "limits", "user", "group",
+	} {
+		ofCommands[key] = []any{"command"}
 	}
+	return keywords{"oneOf": []any{both("flush"), both("command")}, "dependentRequired": ofCommands}
+}
+
+func account() keywords {
+	return keywords{"pattern": "^$|" + accountName.String(), "not": keywords{"enum": []any{"root", "0", 0}}}
 }
 
 func environment() keywords {
@@ -132,9 +148,6 @@ func flushOfEachType() []any {
 		}
 		if source == spec.Scan {
 			ofFrom["dependentRequired"] = keywords{"max_pct": []any{"vanished"}}
-		}
-		if source == spec.Capture {
-			from["value"], from["on_missing"] = among("hash", "string", "json", ""), among("delete", "ignore", "")
 		}
 		if of[0].Delivers == spec.States {
 			ofTo["required"] = []any{"key"}

@@ -189,7 +189,7 @@ func (w wanted) bounds(positive bool) keywords {
 }
 
 var (
-	wantWords = regexp.MustCompile(` is not known here; want ([a-z0-9_]+(?:(?:, | or )[a-z0-9_]+)*)$`)
+	wantWords = regexp.MustCompile(` is not known here; want ([A-Za-z0-9_]+(?:(?:, | or )[A-Za-z0-9_]+)*)$`)
 	wantRange = regexp.MustCompile(`want ([0-9]+) (?:to ([0-9]+)|or more)`)
 )
 

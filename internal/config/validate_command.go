@@ -41,7 +41,10 @@ func (v *validator) onlyCommands(path string, j Job) {
 	}
 	for key, set := range map[string]bool{
 		"shell": j.Shell, "working_dir": j.WorkingDir != "", "env": len(j.Env) > 0, "env_file": j.EnvFile != "",
-		"secrets": len(j.Secrets) > 0,
+		"secrets": len(j.Secrets) > 0, "stdin": j.Stdin != "", "log_file": j.LogFile != "",
+		"success_exit_codes": len(j.SuccessExitCodes) > 0,
+		"stop_signal":        j.StopSignal != "", "umask": j.Umask != "", "nice": j.Nice != 0, "limits": j.Limits != Limits{},
+		"user": j.User != "", "group": j.Group != "",
 	} {
 		if set {
 			v.fail(path+"."+key, "only for a job with a command; remove it")
@@ -56,6 +59,7 @@ func (v *validator) command(path string, j Job) {
 	v.program(path+".command", j.Command, j.Shell || j.WorkingDir != "")
 	v.absolute(path+".working_dir", j.WorkingDir)
 	v.absolute(path+".env_file", j.EnvFile)
+	v.surroundings(path, j)
 	for key, names := range map[string]map[string]string{"env": j.Env, "secrets": j.Secrets} {
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			at := path + "." + key + "." + name

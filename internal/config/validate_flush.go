@@ -84,38 +84,24 @@ func (v *validator) choices(path string, f From) {
 	v.choice(path+".value", f.Value, "hash", "string", "json", "set", "zset")
 	v.choice(path+".vanished", f.Vanished, "ignore", "delete")
 	v.choice(path+".on_flush", f.OnFlush, "stop", "pass", "delete")
-	v.captured(path, f)
 	if f.Start != "" && !streamStart.MatchString(f.Start) {
 		v.fail(path+".start", "%q is not known here; want beginning, end, or the id of an entry, such as 1526919030474-0", f.Start)
 	}
 	if _, set := v.places[path+".max_pct"]; set && f.Kind().Takes(".from.max_pct") && !f.deletesVanished() {
-		with := "vanished"
+		with := "vanished: delete"
 		if f.Type == spec.Capture {
-			with = "on_missing"
+			with = "on_missing: delete or null"
 		}
-		v.fail(path+".max_pct", "only with %s: delete; remove it", with)
+		v.fail(path+".max_pct", "only with %s; remove it", with)
 	}
 	if f.MaxPct < 0 || f.MaxPct > 100 {
 		v.fail(path+".max_pct", "%d: want 1 to 100, in percent of the table's rows", f.MaxPct)
 	}
 }
 
-// captured refuses what a capture has not of the words that others have.
-func (v *validator) captured(path string, f From) {
-	if f.Type != spec.Capture {
-		return
-	}
-	if f.Value == "set" || f.Value == "zset" {
-		v.fail(path+".value", "%s: a capture reads hash, string or json; use type: scan", f.Value)
-	}
-	if f.OnMissing == "null" {
-		v.fail(path+".on_missing", "null: a capture deletes the row of a key that is gone, or ignores it; want delete or ignore")
-	}
-}
-
-// deletesVanished reports whether rows are deleted that a complete pass has not found.
+// deletesVanished reports whether rows are deleted, or emptied, that a complete pass has not found.
 func (f From) deletesVanished() bool {
-	return f.Vanished == "delete" || f.Type == spec.Capture && (f.OnMissing == "" || f.OnMissing == "delete")
+	return f.Vanished == "delete" || f.Type == spec.Capture && f.OnMissing != "ignore"
 }
 
 // sizes checks what goes together, and the numbers.

@@ -104,6 +104,7 @@ func (v *validator) columns(path string, f Flush) {
 		return
 	}
 	v.members(path, f)
+	v.empties(path, f)
 	adds := false
 	for _, name := range slices.Sorted(maps.Keys(f.Columns)) {
 		adds = v.column(path+".columns."+name, f.Columns[name], kind) || adds
@@ -142,6 +143,18 @@ func (v *validator) members(path string, f Flush) {
 	if !slices.ContainsFunc(f.To.Key, func(key string) bool { return f.Columns[key].From == "$member" }) {
 		v.fail(path+".to.key",
 			"each member is a row, so one of these columns must be made from $member; else all members of a key would be one row")
+	}
+}
+
+// empties refuses a capture whose rows have nothing that could be NULL.
+func (v *validator) empties(path string, f Flush) {
+	for name := range f.Columns {
+		if !slices.Contains(f.To.Key, name) {
+			return
+		}
+	}
+	if f.From.Type == spec.Capture && f.From.OnMissing == "null" {
+		v.fail(path+".from.on_missing", "null: there is no column but those of the key, which stay; want delete or ignore")
 	}
 }
 

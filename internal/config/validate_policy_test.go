@@ -103,6 +103,29 @@ func TestCommandThatCannotRunIsReportedAtItsPlace(t *testing.T) {
 		{"a variable of ours", nightly("env: {BATON_EPOCH: x}"), "6:11: jobs[0].env.BATON_EPOCH: names that begin with BATON_ are baton's own: it sets them for the command"},
 		{"a variable of a variable", nightly(`env: {URL: "http://${HOST}/"}`), "6:11: jobs[0].env.URL: ${NAME} is not replaced here; the command has the daemon's own environment anyway: write the value out, or put it into env_file"},
 		{"NUL in a variable", nightly(`env: {A: "a\0b"}`), "6:11: jobs[0].env.A: there is a NUL in it"},
+		{"input", nightly("stdin: in.csv"), `6:5: jobs[0].stdin: "in.csv" depends on where the daemon was started; want an absolute path`},
+		{"log file", nightly("log_file: out.log"), `6:5: jobs[0].log_file: "out.log" depends on where the daemon was started; want an absolute path`},
+		{"an exit code", nightly("success_exit_codes: [3, 256, -1]"), "6:29: jobs[0].success_exit_codes[1]: 256: want 0 to 255\n6:34: jobs[0].success_exit_codes[2]: -1: want 0 to 255"},
+		{"an exit code twice", nightly("success_exit_codes: [3, 3]"), "6:29: jobs[0].success_exit_codes[1]: 3 is there twice; remove one of them"},
+		{"no signal", nightly("stop_signal: TERM"), `6:5: jobs[0].stop_signal: "TERM" is not known here; want SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 or SIGWINCH`},
+		{"a mask in decimal", nightly("umask: 18"), `6:5: jobs[0].umask: "18": want three octal digits, for example 027`},
+		{"a mask of four digits", nightly(`umask: "7777"`), `6:5: jobs[0].umask: "7777": want three octal digits, for example 027`},
+		{"too nice", nightly("nice: 20"), "6:5: jobs[0].nice: 20: want -20, first of all, to 19, last of all"},
+		{"not nice", nightly("nice: -21"), "6:5: jobs[0].nice: -21: want -20, first of all, to 19, last of all"},
+		{"few files", nightly("limits: {open_files: 3}"), "6:14: jobs[0].limits.open_files: 3: want 8 or more; with less a program cannot read its libraries"},
+		{"no processes", nightly("limits: {processes: -1}"), "6:14: jobs[0].limits.processes: -1: want 1 or more"},
+		{"memory in MiB", nightly("limits: {address_space: 512}"), "6:14: jobs[0].limits.address_space: 512: it is in bytes; want 1048576 or more; with less no program starts"},
+		{"an unknown limit", nightly("limits: {memory: 512}"), "6:14: jobs[0].limits.memory: unknown key; there are open_files, processes, address_space, file_size, cpu_time"},
+		{"a part of a second", nightly("limits: {cpu_time: 1500ms}"), "6:14: jobs[0].limits.cpu_time: 1.5s: want whole seconds, for example 30s"},
+		{"root", nightly("user: root"), "6:5: jobs[0].user: a command does not get root's rights from a daemon without them; remove it, " +
+			"and let a daemon of its own, with User=root, run what root must do"},
+		{"root's group by number", nightly("group: 0"), "6:5: jobs[0].group: a command does not get root's rights from a daemon without them; remove it, " +
+			"and let a daemon of its own, with User=root, run what root must do"},
+		{"no name of a user", nightly(`user: "a b"`), `6:5: jobs[0].user: "a b": want a name of this host or its number`},
+		{"a flush with surroundings", job("    stdin: /x\n    log_file: /x\n    success_exit_codes: [1]\n    stop_signal: SIGINT\n    umask: 027\n    nice: 1\n    limits: {open_files: 9}\n    user: a\n    group: a\n"),
+			"9:5: jobs[0].stdin: " + onlyCommands + "\n10:5: jobs[0].log_file: " + onlyCommands + "\n11:5: jobs[0].success_exit_codes: " + onlyCommands +
+				"\n12:5: jobs[0].stop_signal: " + onlyCommands + "\n13:5: jobs[0].umask: " + onlyCommands + "\n14:5: jobs[0].nice: " + onlyCommands +
+				"\n15:5: jobs[0].limits: " + onlyCommands + "\n16:5: jobs[0].user: " + onlyCommands + "\n17:5: jobs[0].group: " + onlyCommands},
 		{"a flush with a shell", job("    shell: true\n    env: {A: b}\n    grace: 1s\n    working_dir: /\n    env_file: /x\n    secrets: {A: /x}\n"),
 			"9:5: jobs[0].shell: " + onlyCommands + "\n10:5: jobs[0].env: " + onlyCommands + "\n11:5: jobs[0].grace: " + onlyCommands +
 				"\n12:5: jobs[0].working_dir: " + onlyCommands + "\n13:5: jobs[0].env_file: " + onlyCommands + "\n14:5: jobs[0].secrets: " + onlyCommands},

@@ -28,6 +28,7 @@ import (
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
 	"baton/internal/status/metrics"
+	"baton/internal/trace"
 )
 
 // candidacy is this node's part in one election: it contends for one lock, and runs the
@@ -53,9 +54,11 @@ type candidacy struct {
 	lock       site.NodeLock
 	presence   func(*inventory.Workload) redislock.Presence // what the node registers
 	book       *work.Samples
+	recents    *work.Recents
 	letters    *work.LettersBook
 	watch      *work.Watch
 	wardens    *command.Reserve
+	traces     *trace.Tracer
 	turns      job.Turns
 	elector    *elector.Elector
 	hints      chan elector.Hint
@@ -84,12 +87,12 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 		metrics: n.metrics, elected: n.metrics.Election(lockKey),
 		hints: make(chan elector.Hint, 16), data: n.store, stores: n.stores, ordered: make(chan elector.Hint, 1), presence: n.presence,
 		left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first,
-		subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
+		subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns, traces: n.traces,
 	}
 	c.registry = staging.NewStages(n.openStores, n.venue.At(n.inventory.Config.Election.LockKey).Ledger(n.store))
-	c.book, c.watch = work.NewSamples(lockKey, c.ledger), work.NewWatch()
+	c.book, c.recents, c.watch = work.NewSamples(lockKey, c.ledger), work.NewRecents(lockKey, c.ledger), work.NewWatch()
 	c.runner = work.NewRunner(c.ledger, work.RunnerOptions{
-		Drain: c.timing.Drain, Logger: n.options.Logger, Metrics: n.metrics, Notes: n.notifications, Clock: n.clock,
+		Drain: c.timing.Drain, Logger: n.options.Logger, Metrics: n.metrics, Notes: n.notifications, Clock: n.clock, Traces: n.traces,
 		Outage: n.dataOutage, Stores: n.stores, Hold: c.holdsBack, Idle: c.settle,
 	})
 	if lockKey == n.inventory.Config.Election.LockKey {
@@ -106,7 +109,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 		log: c.log, metrics: c.elected, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
 		storeSince: time.Now(), poll: c.timing.PollInterval, aside: aside, jobs: c.jobNames, steppedDown: n.steppedDown,
 		leaseFile: n.leaseFile(lockKey), epochs: epochs.Open(epochs.Path(n.options.Getenv), lockKey, &n.epochFile, c.log),
-		outage: n.outage,
+		outage: n.outage, traces: n.traces, nodeID: n.id, incarnation: n.presence(w).Instance,
 	}
 	c.observer = o
 	last := o.epochs.Last(ctx, w.Config, w.Databases)
@@ -138,7 +141,7 @@ func (c *candidacy) workLock() work.Lock {
 	return work.Lock{
 		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Stores: c.stores,
 		Metrics: c.metrics, Elected: c.elected, Notes: c.notes, Letters: c.letters, Watch: c.watch,
-		Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
+		Traces: c.traces, Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
 		Config: func() config.Config {
 			w, _ := c.current()
 			return w.Config

@@ -15,7 +15,9 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/adminsocket"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/work"
 	"baton/internal/status"
+	"baton/internal/trace"
 )
 
 // Options are what a daemon has from the process that it lives in.
@@ -35,6 +37,19 @@ type Options struct {
 	Ready func(address string)
 }
 
+// tracesOf reads from the environment whether there are traces; nil if there are none.
+func tracesOf(getenv func(string) (string, bool)) (*trace.Settings, error) {
+	settings, wrong := trace.FromEnvironment(getenv)
+	var problems config.Problems
+	for _, p := range wrong {
+		problems = append(problems, config.Problem{Source: p.Variable, Message: p.Message})
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return settings, nil
+}
+
 // ExitCannotStop is the process' exit code when its work outlived its lease.
 const ExitCannotStop = 4
 
@@ -42,8 +57,15 @@ const ExitCannotStop = 4
 // the jobs, releases its locks and returns. An error means that it could not start,
 // or that its listener failed; a Redis or database that is away is none.
 func Run(ctx context.Context, c config.Config, o Options) error {
-	n := newNode(c, o)
+	traces, err := tracesOf(o.Getenv)
+	if err != nil {
+		return err
+	}
+	n := newNode(c, o, traces)
 	defer n.close()
+	if err := work.Refused(c, n.wardens); err != nil {
+		return err
+	}
 	if err := n.open(c); err != nil {
 		return err
 	}
@@ -71,6 +93,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.notifier.watchdog(background, n.health) })
 	wg.Go(func() { shrink(background, n.log) })
+	wg.Go(func() { n.traces.Run(background) }) // to the end: terms end with the elections
 	wg.Go(func() { n.wardens.Fill(background) })
 	electing, stopElecting := context.WithCancel(ctx)
 	defer stopElecting()

@@ -13,7 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// A command that does not care for SIGTERM has its whole grace. Until then nobody else can
+// A command that does not care for SIGTERM has its whole grace. Until then no other node can
 // flush, and so this node does.
 func TestFlushesGoOnWhileACommandHasItsGrace(t *testing.T) {
 	t.Parallel()
@@ -38,9 +38,7 @@ func TestFlushesGoOnWhileACommandHasItsGrace(t *testing.T) {
 	if after := time.Since(stopped); after > grace {
 		t.Errorf("it flushed only %v after the order, and the grace is %v", after, grace)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	if took := time.Since(stopped); took < grace {
 		t.Errorf("the command had %v, not its grace of %v", took, grace)
 	}

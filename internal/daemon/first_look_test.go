@@ -55,9 +55,7 @@ func TestAJobWhoseRunsTakeLongerThanItsScheduleIsTold(t *testing.T) {
 	if !told("slow", "half of its last runs took ") || !told("slow", "and it is due again after 1s") || told("rare", "") {
 		t.Errorf("%+v", all)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
@@ -73,9 +71,7 @@ func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
 	if n := r.logs.FilterMessageSnippet(`job "users": table`).Len(); n != 0 {
 		t.Errorf("what is well is told %d times", n)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T) {
@@ -93,7 +89,5 @@ func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T
 	if all := r.logs.FilterMessageSnippet("it runs with other jobs").All(); len(all) > 0 {
 		t.Errorf("a node finds fault with its own jobs: %+v", all)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }

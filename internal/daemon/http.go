@@ -32,7 +32,8 @@ func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) statu
 // to databases.
 func (n *node) newAnswers() *direct.Site {
 	return direct.Of(direct.Node{
-		Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Reload: n.orderReload, TestNotify: n.testNotify,
+		Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Recent: n.recent,
+		Reload: n.orderReload, TestNotify: n.testNotify,
 	})
 }
 
@@ -104,4 +105,14 @@ func (n *node) samples(ctx context.Context, since time.Time) ([]operate.Sample, 
 		of = append(of, c.book)
 	}
 	return work.Merged(ctx, since, of)
+}
+
+// recent are the latest runs of the jobs under all locks.
+func (n *node) recent(ctx context.Context) (map[string][]operate.Brief, error) {
+	all := map[string][]operate.Brief{}
+	var problems []error
+	for _, c := range n.all() {
+		problems = append(problems, c.recents.Add(ctx, all, c.jobNames()))
+	}
+	return all, errors.Join(problems...)
 }

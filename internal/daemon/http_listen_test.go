@@ -54,9 +54,7 @@ func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
 	await(t, "the log to tell of it", func() bool { _, _ = serial(); return r.logs.FilterMessageSnippet("old one is used").Len() > 0 })
 	testsupport.Certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 2)
 	await(t, "the new certificate", func() bool { n, _ := serial(); return n == 2 })
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	testsupport.Certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
 	if err := Run(t.Context(), c, Options{Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}); err == nil || !strings.Contains(err.Error(), "cannot be used together") {
 		t.Errorf("a wrong pair: %v", err)

@@ -17,7 +17,7 @@ import (
 
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
-	"baton/internal/testsupport"
+	"baton/internal/testsupport/openapi"
 )
 
 const testToken = "0123456789abcdef0123456789abcdef"
@@ -86,7 +86,7 @@ func (l *apiLab) described(method, route, path string, want int, body string) []
 	if code != want {
 		l.t.Errorf("%s %s: %d, want %d: %s", method, path, code, want, text)
 	}
-	if why := testsupport.ReplyMisfit(l.doc, method, "/api/v1"+route, code, text); why != "" {
+	if why := openapi.ReplyMisfit(l.doc, method, "/api/v1"+route, code, text); why != "" {
 		l.t.Errorf("%s: %s", why, text)
 	}
 	return text
@@ -326,6 +326,13 @@ func (l *apiLab) lettersByClient(ctx context.Context, c operator[*operate.Client
 	reasons, err := c.to.Reasons(ctx, operate.LetterFilter{})
 	if err != nil || len(reasons) != 1 || reasons[0].Letters != 1 {
 		t.Errorf("%v %+v", err, reasons)
+	}
+	for reason, want := range map[string]int{reasons[0].Reason: 1, "another": 0} {
+		some, err := c.to.Letters(ctx, operate.LetterFilter{Reason: reason}, 10)
+		keys, wrong := c.to.LetterKeys(ctx, operate.LetterFilter{Job: "views", Reason: reason}, 10)
+		if err != nil || wrong != nil || len(some) != want || len(keys) != want {
+			t.Errorf("of reason %q: %+v %+v, %v %v; want %d", reason, some, keys, err, wrong, want)
+		}
 	}
 	keys, err := c.to.LetterKeys(ctx, operate.LetterFilter{Job: "views", Text: "no-number"}, 10)
 	if err != nil || len(keys) != 1 {

@@ -21,7 +21,7 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 	c := configFor(redis.URL())
 	c.Node.ID = "db1"
 	first := start(t, c, nil)
-	page := func(r *running) { // whoever looks at a page has the node look at itself
+	page := func(r *running) { // a request for a page has the node look at itself
 		resp, err := http.Get("http://" + r.address + "/api/v1/status")
 		if err != nil {
 			t.Fatal(err)
@@ -62,8 +62,6 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	for _, r := range []*running{second, first} {
-		if err := r.end(); err != nil {
-			t.Error(err)
-		}
+		r.endsWell()
 	}
 }

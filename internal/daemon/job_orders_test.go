@@ -15,6 +15,7 @@ import (
 	"baton/internal/diagnose"
 	"baton/internal/job"
 	"baton/internal/operate"
+	"baton/internal/operate/direct"
 	"baton/internal/redisledger"
 )
 
@@ -98,9 +99,7 @@ func TestManualRunIsForcedPastAnotherAndBothAreCancelled(t *testing.T) {
 	if _, err := l.remote.cancel(t.Context(), "clicks", "", "by alice"); !errors.Is(err, operate.ErrNoJob) {
 		t.Errorf("an unknown job: %v", err)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	if _, err := l.remote.cancel(t.Context(), "report", "", "by alice"); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("without a leader: %v", err)
 	}
@@ -366,7 +365,32 @@ func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
 		t.Errorf("resume: %+v, %v", done, err)
 	}
 	await(t, "both locks to be led again", led)
+	checkHistories(t, l.remote.to)
 	_ = r.end()
+}
+
+// checkHistories expects a pause and a second term of each lock.
+func checkHistories(t *testing.T, site *direct.Site) {
+	t.Helper()
+	await(t, "the second terms", func() bool {
+		s, err := site.Snapshot(t.Context())
+		return err == nil && s.Leader != nil && s.Locks[0].Last != nil && s.Locks[0].Last.Event == "won"
+	})
+	histories, err := site.LockEvents(t.Context(), 10)
+	if err != nil || len(histories) != 2 {
+		t.Fatalf("%v, %v", histories, err)
+	}
+	for lock, events := range histories {
+		var got []string
+		for _, e := range events {
+			if e.Event == "won" || e.InOrder() {
+				got = append(got, e.Event+e.Code)
+			}
+		}
+		if want := []string{"won", "stepped_downpaused", "won"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", lock, got, want)
+		}
+	}
 }
 
 // pauseAndResumeAll ends a pause of all jobs before its time.

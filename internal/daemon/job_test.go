@@ -23,7 +23,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// jobLab is a Redis, a database with tables, and somebody who looks on.
+// jobLab is a Redis, a database with tables, and an operator's client.
 type jobLab struct {
 	t      *testing.T
 	config config.Config
@@ -123,9 +123,7 @@ func TestFlushThatGoesOnAllTheTimeIsOneRunThatTellsHowFarItIs(t *testing.T) {
 	if j.LastRun != nil || j.ConsecutiveFailures != 0 || *j.Backlog != 0 || j.LagSeconds == nil {
 		t.Errorf("state: %+v", j)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	runs, err := l.remote.runs(t.Context(), "views", 10)
 	if err != nil || len(runs) != 1 || runs[0].Rows != 3 || runs[0].State != "cancelled" {
 		t.Errorf("history: %+v, %v", runs, err)
@@ -268,9 +266,7 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 	if _, err := overServers(t, newer).run(t.Context(), "newer", "by alice", false); err == nil || !strings.Contains(err.Error(), `the leader has no job "newer"`) {
 		t.Errorf("a job that the leader does not have: %v", err)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	if _, err := l.remote.run(t.Context(), "views", "by alice", false); !errors.Is(err, operate.ErrNoLeader) {
 		t.Errorf("without a leader: %v", err)
 	}

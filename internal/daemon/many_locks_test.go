@@ -61,9 +61,7 @@ func TestManyLocksListenOnOneConnectionAndTellOfAnOutageOnce(t *testing.T) {
 	if n := lost() - before; n != 1 {
 		t.Errorf("one outage was told %d times", n)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 // What a lock takes, and the job under it, must not grow with the others. What a term begins
@@ -75,9 +73,7 @@ func TestALockTakesLittleMemory(t *testing.T) {
 		r := start(t, withLocks(server.URL(), locks), nil)
 		r.leadsAll(locks + 1)
 		measure()
-		if err := r.end(); err != nil {
-			t.Error(err)
-		}
+		r.endsWell()
 	}
 	var small int64
 	lead(few, func() { small = inUse() })

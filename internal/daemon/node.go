@@ -33,6 +33,7 @@ import (
 	"baton/internal/redislock"
 	"baton/internal/status"
 	"baton/internal/status/metrics"
+	"baton/internal/trace"
 )
 
 // node is a running daemon: what its candidacies have in common, and what it knows of
@@ -44,6 +45,7 @@ type node struct {
 	address  string              // of the status page
 	store    *redisconn.Store    // that of the lock
 	stores   *storehealth.Health // the others that jobs read
+	traces   *trace.Tracer       // nil: there are none
 	venue    *site.Venue
 	metrics  *metrics.Metrics
 	notifier notifier
@@ -80,7 +82,7 @@ type node struct {
 	failed      error                      // why a candidacy has ended by itself
 }
 
-func newNode(c config.Config, o Options) *node {
+func newNode(c config.Config, o Options, traces *trace.Settings) *node {
 	log := o.Logger.With(zap.String("node_id", c.Node.ID))
 	n := &node{
 		options: o, log: log, id: c.Node.ID, inventory: inventory.Inventory{Config: c, Hash: config.Hash(c)},
@@ -88,11 +90,16 @@ func newNode(c config.Config, o Options) *node {
 		reloadRequests: make(chan reloadRequest),
 		metrics:        metrics.New(o.Version, jobNames(c)),
 	}
+	n.traces = trace.NewTracer(traces, trace.Options{
+		Version: o.Version, NodeID: n.id, Log: log.Named("trace"),
+		Count: func(outcome trace.Outcome, spans int) { n.metrics.TraceSpans(string(outcome), spans) },
+	})
 	n.stores = storehealth.New(n.log, n.metrics.StoreUp)
 	n.answers = n.newAnswers()
 	n.counted = work.NewLettersBook(n.answers.Waiting)
 	n.metrics.AddFlushes(flushNames(c)...)
 	n.metrics.AddComparable(tasks.Comparable(c)...)
+	n.metrics.AddCaptures(work.CaptureCodes(), tasks.Captures(c)...)
 	work.ShowLateAfter(n.metrics, c)
 	n.subscriber = newSubscriber()
 	n.identity = identity.New(n.id, log)
@@ -143,7 +150,7 @@ func commandsToCome(c config.Config) int {
 }
 
 func (n *node) reports() work.Reports {
-	return work.Reports{Metrics: n.metrics, Notes: n.notifications, Log: n.log}
+	return work.Reports{Metrics: n.metrics, Notes: n.notifications, Traces: n.traces, Log: n.log}
 }
 
 // close gives back what open has taken, as far as it came.

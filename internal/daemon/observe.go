@@ -14,10 +14,12 @@ import (
 	"baton/internal/daemon/abdication"
 	"baton/internal/daemon/epochs"
 	"baton/internal/daemon/outage"
+	"baton/internal/daemon/work"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/status/metrics"
 	"baton/internal/text"
+	"baton/internal/trace"
 )
 
 // observer turns the elector's events into log lines, metrics, systemd's status
@@ -36,12 +38,16 @@ type observer struct {
 	elector     *elector.Elector
 	epochs      *epochs.Memory
 	outage      *outage.Outage // of where the election takes place
+	traces      *trace.Tracer  // nil: there are none
+	nodeID      string
+	incarnation string // of this process, under that id
 
 	files sync.Mutex  // the lease file's
 	lease crash.Lease // of the running term
 
 	mu         sync.Mutex
 	epoch      int64     // of the running or last term
+	began      time.Time // that term
 	role       string    // what this node does, for systemd
 	leads      bool      // that it leads, under epoch
 	storeAway  bool      // Redis does not answer
@@ -97,7 +103,7 @@ func (o *observer) won(log *zap.Logger, ev elector.Event) {
 	o.noteLease(log, ev) // first: a crash before it holds the lock up for the rest of the lease
 	log.Info("leading", zap.Int64("epoch", ev.Epoch))
 	o.mu.Lock()
-	o.epoch = ev.Epoch
+	o.epoch, o.began = ev.Epoch, time.Now()
 	o.mu.Unlock()
 	o.doesLead(ev.Epoch)
 	o.metrics.Won(ev.Epoch)
@@ -187,6 +193,7 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 		jobs = o.jobs()
 	}
 	o.metrics.Ended(string(ev.Kind), jobs...)
+	o.trace(ev)
 	// A lock that could not be released may still be there for `release --crashed`.
 	if o.leaseFile == "" {
 		return
@@ -199,6 +206,24 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 			log.Warn("the lease file stays", zap.Error(err))
 		}
 	}
+}
+
+// trace records a term that has ended.
+func (o *observer) trace(ev elector.Event) {
+	if o.traces == nil {
+		return
+	}
+	o.mu.Lock()
+	began := o.began
+	o.mu.Unlock()
+	failure := ""
+	if ev.Kind == elector.EventLost || ev.Kind == elector.EventExpired {
+		failure = ev.Reason
+	}
+	work.TraceTerm(o.traces, ev.Owner, began, failure,
+		trace.Attribute{Key: "baton.lock_key", Value: o.lockKey}, trace.Attribute{Key: "baton.epoch", Value: ev.Epoch},
+		trace.Attribute{Key: "baton.node_id", Value: o.nodeID}, trace.Attribute{Key: "baton.incarnation", Value: o.incarnation},
+		trace.Attribute{Key: "baton.ended", Value: string(ev.Kind)}, trace.Attribute{Key: "baton.reason", Value: ev.Reason})
 }
 
 // does shows systemd what this node does now, which is not to lead.

@@ -18,8 +18,11 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/status/metrics"
+	"baton/internal/testsupport/collector"
+	"baton/internal/trace"
 )
 
 // stuck is a log whose reader has stopped.
@@ -46,11 +49,7 @@ func TestAProcessThatMustDieDoesNotWaitForItsLog(t *testing.T) {
 // systemd is told.
 func newObserver(t *testing.T) (o *observer, told *[]string) {
 	t.Helper()
-	store, err := redisconn.Open(redisconn.Options{URL: "redis://127.0.0.1:1/0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := redistest.Open(t, redisconn.Options{URL: "redis://127.0.0.1:1/0"})
 	lock, err := redislock.NewLock(store, redislock.LockOptions{Key: "baton", NodeID: "a", TTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -106,5 +105,36 @@ func TestAReasonCannotOrderSystemdAround(t *testing.T) {
 		if strings.ContainsAny(state, "\r\n") {
 			t.Errorf("systemd was told several things: %q", state)
 		}
+	}
+}
+
+func TestATermIsASpanOnceItHasEnded(t *testing.T) {
+	c := collector.Start(t)
+	settings, problems := trace.FromEnvironment(func(name string) (string, bool) { return c.URL, name == "OTEL_EXPORTER_OTLP_ENDPOINT" })
+	if settings == nil {
+		t.Fatal(problems)
+	}
+	const owner = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+	for kind, failed := range map[elector.EventKind]bool{
+		elector.EventLost: true, elector.EventExpired: true, elector.EventSteppedDown: false, elector.EventReleased: false,
+	} {
+		o, _ := newObserver(t)
+		o.traces, o.nodeID = trace.NewTracer(settings, trace.Options{Log: zap.NewNop(), Count: func(trace.Outcome, int) {}}), "a"
+		o.observe(elector.Event{Kind: elector.EventStandby, Holder: "b"})
+		o.observe(elector.Event{Kind: elector.EventWon, Owner: owner, Epoch: 7})
+		o.observe(elector.Event{Kind: elector.EventStopping, Owner: owner, Epoch: 9, Reason: "why"})
+		o.observe(elector.Event{Kind: kind, Owner: owner, Epoch: 9, Reason: "why"})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		o.traces.Run(ctx) // sends what there is, and returns
+		spans := c.Spans()
+		last := spans[len(spans)-1]
+		if a := last.Attributes; last.Name != "term" || a["baton.ended"] != string(kind) || a["baton.epoch"] != "9" || a["baton.reason"] != "why" || last.Failed() != failed ||
+			last.TraceID() != strings.ReplaceAll(owner, "-", "") {
+			t.Errorf("%s: %v", kind, last)
+		}
+	}
+	if n := len(c.Spans()); n != 4 {
+		t.Errorf("%d spans of 4 terms", n)
 	}
 }

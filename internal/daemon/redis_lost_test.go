@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// refusing is a way in which a Redis that is there serves nobody.
+// refusing is a way in which a running Redis refuses all requests.
 type refusing struct{ begin, finish func(*jobLab) }
 
 func TestALossOfRedisIsOneLineHoweverManyJobsItStops(t *testing.T) {
@@ -59,9 +59,7 @@ func TestALossOfRedisIsOneLineHoweverManyJobsItStops(t *testing.T) {
 				r.tell()
 				t.Errorf("%d warnings, %d lines for one loss", warned, lines.Len())
 			}
-			if err := r.end(); err != nil {
-				t.Error(err)
-			}
+			r.endsWell()
 		})
 	}
 }

@@ -67,6 +67,9 @@ func (n *node) reread() (config.Config, error) {
 	if problems := slices.Concat(wrong, unread); len(problems) > 0 {
 		return c, problems
 	}
+	if err := work.Refused(c, n.wardens); err != nil {
+		return c, err
+	}
 	return c, c.Reloadable(n.inventory.Config)
 }
 
@@ -84,6 +87,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	n.metrics.AddJobs(jobNames(c)...)
 	n.metrics.AddFlushes(flushNames(c)...)
 	n.metrics.AddComparable(tasks.Comparable(c)...)
+	n.metrics.AddCaptures(work.CaptureCodes(), tasks.Captures(c)...)
 	work.ShowLateAfter(n.metrics, c)
 	n.wardens.Keep(commandsToCome(c))
 	n.mu.Lock()

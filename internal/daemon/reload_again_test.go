@@ -23,13 +23,11 @@ func TestALockThatComesAndGoesFasterThanItIsLeftIsLeftOnce(t *testing.T) {
 		r.reload()
 	}
 	await(t, "the lock to be left", func() bool { return len(r.snapshot().Locks) == 0 })
-	time.Sleep(2 * idleCheck) // whoever else has waited for that has done so
+	time.Sleep(2 * idleCheck) // others that waited for that have gone on by then
 	there.Schedule = "@every 1s"
 	r.reload(there)
 	r.awaitMark("a begins", 1)
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 func TestTheEndDoesNotWaitForDatabasesThatAReloadHasReplaced(t *testing.T) {
@@ -40,9 +38,7 @@ func TestTheEndDoesNotWaitForDatabasesThatAReloadHasReplaced(t *testing.T) {
 	r.config.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: testsupport.SQLite(t).DSN}}
 	r.reload()
 	began := testsupport.StartStopwatch(t)
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	if took := began.Took(); took > testsupport.Paced(2*time.Second) {
 		t.Errorf("the end took %v", took)
 	}
@@ -68,7 +64,5 @@ func TestTheStartWaitsForASilentDatabaseOnceForAllLocks(t *testing.T) {
 	if took := began.Took(); took >= 6*epochs.AskWithin {
 		t.Errorf("it took %v", took)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }

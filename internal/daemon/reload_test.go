@@ -21,6 +21,7 @@ import (
 	"baton/internal/flush/source/spec"
 	"baton/internal/operate"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
@@ -120,9 +121,7 @@ func TestAReloadLeavesRunsAloneAndTheirJobsStartNoMore(t *testing.T) {
 	if n := r.count("slow begins"); n != began {
 		t.Errorf("a job that was removed has started another %d times", n-began)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 func TestARunOfAJobThatWasRemovedCanBeCancelled(t *testing.T) {
@@ -229,11 +228,7 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 	r.awaitMark("b begins", began+2)
 
 	r.reload(own("a", "locks-a", "0"))
-	store, err := redisconn.Open(redisconn.Options{URL: redis.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := redistest.Open(t, redisconn.Options{URL: redis.URL()})
 	view := redislock.NewElection(store, "locks-b", script.String)
 	await(t, "the lock that nothing is under to be released", func() bool {
 		p, err := view.Picture(t.Context(), 1)
@@ -242,9 +237,7 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 	r.reload(own("b", "locks-b", "0"))
 	began = r.count("b begins")
 	r.awaitMark("b begins", began+1)
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	for _, key := range []string{"baton", "locks-a", "locks-b"} {
 		if p, err := redislock.NewElection(store, key, script.String).Picture(t.Context(), 0); err != nil || p.Owner != "" {
 			t.Errorf("lock %s after the end: %+v, %v", key, p.Owner, err)

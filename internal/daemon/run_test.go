@@ -115,6 +115,14 @@ func (r *running) end() error {
 	}
 }
 
+// endsWell stops the daemon, which must end without an error.
+func (r *running) endsWell() {
+	r.t.Helper()
+	if err := r.end(); err != nil {
+		r.t.Error(err)
+	}
+}
+
 func (r *running) answer(path string) int {
 	r.t.Helper()
 	resp, err := http.Get("http://" + r.address + path)
@@ -159,9 +167,7 @@ func TestNothingListensWhenTheStatusPageIsOff(t *testing.T) {
 		t.Errorf("ready with address %q", r.address)
 	}
 	await(t, "the daemon to lead", func() bool { return r.logs.FilterMessage("leading").Len() == 1 })
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 func TestAListenerInUseIsAnErrorThatSaysSo(t *testing.T) {
@@ -274,9 +280,7 @@ func TestTheLeaseFileIsThereWhileTheLockIs(t *testing.T) {
 	if got.LockKey != "baton" || got.Owner != owner || got.Epoch != epoch {
 		t.Errorf("lease file %s; want owner %s, epoch %d", text, owner, epoch)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	left, err := os.ReadDir(dir)
 	// The lock beside the admin socket stays: who removed it could take it from a newcomer.
 	left = slices.DeleteFunc(left, func(f os.DirEntry) bool { return f.Name() == adminsocket.Name+".lock" })
@@ -298,9 +302,7 @@ func TestTheLeaseFileStaysIfTheReleaseWasNotAnswered(t *testing.T) {
 	})
 	server.Freeze()
 	defer server.Thaw()
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	if l, found, err := crash.ReadLease(filepath.Join(dir, "lease.json")); err != nil || !found || l.LockKey != "baton" || l.Owner == "" {
 		t.Errorf("lease %+v, %v, %v", l, found, err)
 	}
@@ -315,9 +317,7 @@ func TestThereIsNoLeaseFileWithoutARuntimeDirectory(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("a leader has made %v (%v)", left, err)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 // systemd is told through a socket of its own: what a service of Type=notify needs.
@@ -346,9 +346,7 @@ func TestSystemdIsToldOfReadinessRoleAndEnd(t *testing.T) {
 	r := start(t, configFor(testsupport.StartRedis(t).URL()), nil)
 	r.leads()
 	time.Sleep(500 * time.Millisecond) // some pings
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	_ = l.Close()
 	var states []string
 	pings := 0

@@ -1,18 +1,20 @@
 package daemon
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/operate"
 )
 
 // looker is a node that takes part in nothing: it looks on.
 func looker(t *testing.T, c config.Config) *node {
 	t.Helper()
-	n := newNode(c.WithDefaults(), Options{Version: "test", Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }})
+	n := newNode(c.WithDefaults(), Options{Version: "test", Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}, nil)
 	err := n.open(n.inventory.Config)
 	if err == nil {
 		err = n.join(t.Context())
@@ -52,4 +54,23 @@ func TestSamplesGoOnWhenAnotherNodeLeads(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestTheLatestRunsOfAJobAreKnownToEveryNode(t *testing.T) {
+	t.Parallel()
+	l := newJobLab(t)
+	l.job("views", "@every 1s")
+	l.do("HSET", "views", "1", "10", "2", "20")
+	l.start()
+	look := looker(t, l.config)
+	await(t, "a run", func() bool {
+		all, err := look.recent(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := all["views"]
+		return len(all) == 1 && slices.ContainsFunc(runs, func(r operate.Brief) bool { // a slot may have been skipped since
+			return r.State == "succeeded" && r.RunID != "" && !r.Started.IsZero()
+		})
+	})
 }

@@ -42,9 +42,7 @@ func TestAHostWhoseClockIsWrongGoesByThatOfRedis(t *testing.T) {
 			if n := r.logs.FilterMessageSnippet("slots come by the clock of redis").Len(); n != 1 {
 				t.Errorf("it was told %d times", n)
 			}
-			if err := r.end(); err != nil {
-				t.Error(err)
-			}
+			r.endsWell()
 		})
 	}
 }

@@ -26,9 +26,7 @@ func TestWhatAJobLeavesStagedIsNamedAndFlushedOrDropped(t *testing.T) {
 	if err := l.remote.to.DropStage(t.Context(), diagnose.LeftStage{Key: "views"}); err == nil || !strings.Contains(err.Error(), `job "views" flushes "views"`) {
 		t.Errorf("dropping what a job flushes: %v", err)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 
 	l.config.Jobs[0].Flush.From.Key = "other"
 	r = l.start()
@@ -46,7 +44,7 @@ func TestWhatAJobLeavesStagedIsNamedAndFlushedOrDropped(t *testing.T) {
 	if !strings.Contains(found, `changes are staged that no job flushes: 3 beside "views", by job "views"`) {
 		t.Errorf("doctor: %s", found)
 	}
-	// Whoever has another configuration than the nodes is not to be believed.
+	// A client whose configuration differs from the nodes' is not trusted.
 	without := l.config
 	without.Jobs = nil
 	if err := overServers(t, without).to.DropStage(t.Context(), s.LeftStages[0]); err == nil || !strings.Contains(err.Error(), "runs with other jobs") {

@@ -34,17 +34,13 @@ func wins(t *testing.T, server *testsupport.Redis, c config.Config, env map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 	return took, epoch
 }
 
 func forgetAll(t *testing.T, server *testsupport.Redis) {
 	t.Helper()
-	if _, err := server.Conn().Do("FLUSHALL"); err != nil {
-		t.Fatal(err)
-	}
+	server.Client(t).Do("FLUSHALL")
 }
 
 // A node that knows of an earlier term waits one lease in a Redis that does not: its
@@ -128,9 +124,7 @@ func TestADatabaseThatIsAwayDoesNotHoldUpAStart(t *testing.T) {
 			t.Errorf("%s: ready after %v", name, took)
 		}
 		r.leads()
-		if err := r.end(); err != nil {
-			t.Error(err)
-		}
+		r.endsWell()
 	}
 }
 
@@ -159,7 +153,7 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 	}
 }
 
-// Whoever crashes after that holds up nobody: the file says which lock is to be released.
+// A node that crashes after that delays no other: the file says which lock is to be released.
 func TestTheLeaseFileIsThereBeforeAnybodyIsToldOfTheTerm(t *testing.T) {
 	o, _ := newObserver(t)
 	o.leaseFile = filepath.Join(t.TempDir(), "lease.json")

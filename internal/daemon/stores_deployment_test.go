@@ -73,9 +73,7 @@ func TestAJobReadsAStoreOfEveryDeployment(t *testing.T) {
 			for i, arg := range user {
 				user[i] = strings.ReplaceAll(arg.(string), "views:*", "views")
 			}
-			if _, err := r.Conn().Do("ACL", user...); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("ACL", user...)
 			ca, cert, key := r.TLSFiles()
 			return deployment{config.Store{
 				URL: regexp.MustCompile(`//.*@`).ReplaceAllString(r.URL(), "//"), Username: "baton", PasswordFile: secretFile(t, "PASSWORD"),
@@ -113,9 +111,7 @@ func TestAJobReadsAStoreOfEveryDeployment(t *testing.T) {
 			if now := r.metric(`baton_epoch{lock="baton"}`); now != epoch {
 				t.Errorf("the election noticed: epoch %s, now %s", epoch, now)
 			}
-			if err := r.end(); err != nil {
-				t.Error(err)
-			}
+			r.endsWell()
 		})
 	}
 }
@@ -167,7 +163,5 @@ func TestAUserOfAStoreThatHasWhatDoctorPrintsIsEnough(t *testing.T) {
 	admin.Do("HSET", "views", "2", 20)
 	l.awaitRows("[[2 20]]")
 	await(t, "the metric", func() bool { return r.metric(`baton_store_up{store="shop"}`) == "1" })
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }

@@ -101,9 +101,7 @@ func TestAStoreThatIsAwayFailsItsOwnJobsAlone(t *testing.T) {
 			if now := r.metric(`baton_epoch{lock="baton"}`); now != epoch {
 				t.Errorf("the election noticed: epoch %s, now %s", epoch, now)
 			}
-			if err := r.end(); err != nil {
-				t.Error(err)
-			}
+			r.endsWell()
 		})
 	}
 }
@@ -139,7 +137,7 @@ func TestAReloadTakesStoresInAndLeavesThem(t *testing.T) {
 	if err := reload(c); err != nil {
 		t.Fatal(err)
 	}
-	client.Do("HSET", "views", "2", 1000) // nobody flushes this any more
+	client.Do("HSET", "views", "2", 1000) // no node flushes this any more
 	branch := testsupport.Client{T: t, Conn: other.Conn()}
 	branch.Do("HSET", "views", "3", 30)
 	l.awaitRows("[[2 21] [3 30]]")
@@ -158,9 +156,7 @@ func TestAReloadTakesStoresInAndLeavesThem(t *testing.T) {
 	})
 	branch.Do("HSET", "views", "3", 1)
 	l.awaitRows("[[2 21] [3 31]]")
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 func TestAStageInAStoreThatNoJobFlushesIsNamed(t *testing.T) {
@@ -174,9 +170,7 @@ func TestAStageInAStoreThatNoJobFlushesIsNamed(t *testing.T) {
 	if left, err := l.remote.to.LeftStages(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("a stage that is flushed is called left: %+v, %v", left, err)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 
 	l.config.Jobs[1].Flush.From.Key = "other"
 	r = l.start()
@@ -211,9 +205,7 @@ func TestAStageInAStoreThatNoJobFlushesIsNamed(t *testing.T) {
 	if n := client.Do("EXISTS", "{views}:baton:stage", "{views}:baton:meta"); n != int64(0) {
 		t.Errorf("%v keys are left", n)
 	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
+	r.endsWell()
 }
 
 // A node that hangs does not stop the next one, and counts once.
@@ -231,15 +223,11 @@ func TestAJobOfAStoreMovesWithTheLead(t *testing.T) {
 		client.Do("HINCRBY", "views", fmt.Sprint(i%7), 1)
 		total++
 		if i == 200 {
-			if err := first.end(); err != nil {
-				t.Error(err)
-			}
+			first.endsWell()
 		}
 	}
 	await(t, "every count once", func() bool {
 		return fmt.Sprint(l.db.Rows(t, "SELECT SUM(views) FROM articles")) == fmt.Sprintf("[[%d]]", total) && client.Do("EXISTS", "views", "{views}:baton:stage") == int64(0)
 	})
-	if err := other.end(); err != nil {
-		t.Error(err)
-	}
+	other.endsWell()
 }

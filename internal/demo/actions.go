@@ -96,7 +96,7 @@ func (a *actions) kill(n *node) bool {
 	if n.signal(syscall.SIGKILL) == 0 {
 		return false
 	}
-	a.watcher.down(n.id, at)
+	a.watcher.down(n.id, at, syscall.SIGKILL)
 	return true
 }
 
@@ -106,7 +106,7 @@ func (a *actions) freeze(ctx context.Context, n *node, d time.Duration) bool {
 	if n.signal(syscall.SIGSTOP) == 0 {
 		return false
 	}
-	a.watcher.down(n.id, at)
+	a.watcher.down(n.id, at, syscall.SIGSTOP)
 	a.wg.Go(func() {
 		pause(ctx, d)
 		n.signal(syscall.SIGCONT)
@@ -151,7 +151,7 @@ func (o observer) down(id string, at time.Time, how syscall.Signal) {
 	if o.naive != nil && how != 0 && o.leads(id) {
 		o.naive.strike(context.Background(), how)
 	}
-	o.watcher.down(id, at)
+	o.watcher.down(id, at, how)
 }
 
 func (o observer) up(id string) {

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -49,7 +50,7 @@ func TestCommandPrintsOneObject(t *testing.T) {
 		Written          *struct{ Counters, Hashes int64 }
 		Lost, Duplicated *int64
 		Terms            int
-		Failover         struct{ P50, Max int64 } `json:"failover_ms"`
+		Failover         struct{ P50, Max float64 } `json:"failover_seconds"`
 	}
 	dec := json.NewDecoder(stdout)
 	if err := dec.Decode(&got); err != nil {
@@ -77,6 +78,40 @@ func TestInterruptEndsTheCommandInOrder(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil || !strings.Contains(stdout.String(), "nothing lost, nothing twice") {
 		t.Errorf("%v\n%s%s", err, stdout, stderr)
+	}
+}
+
+// A terminal that closes ends the demo as Ctrl-C does, so that nothing of it stays on a server.
+func TestHangupLeavesNothingOnTheServer(t *testing.T) {
+	t.Parallel()
+	redis := testsupport.StartRedis(t)
+	cmd, stdout, stderr := command(t, t.TempDir(), "--redis", redis.URL())
+	awaitText(t, stderr, "won, term")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(stdout.String(), "nothing lost, nothing twice") {
+		t.Errorf("%v\n%s%s", err, stdout, stderr)
+	}
+	if left, err := redis.Conn().Do("DBSIZE"); err != nil || left != int64(0) {
+		t.Errorf("%v keys stay in Redis, %v", left, err)
+	}
+}
+
+// Ctrl-C before anything could be written says so, in place of the error of what it cut short.
+func TestInterruptDuringTheStartIsNoFailureOfIt(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, redis := range []string{"", testsupport.StartRedis(t).URL()} {
+		o, _ := options(t)
+		o.Redis = redis
+		if _, err := Run(ctx, o); !errors.Is(err, errStopped) {
+			t.Errorf("Redis %q: %v", redis, err)
+		}
+		if left, _ := os.ReadDir(o.TempDir); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
 	}
 }
 
@@ -143,7 +178,7 @@ func nodePids(log string) (pids []int) {
 	return pids
 }
 
-// alive is false also for a zombie that nobody has waited for yet.
+// alive is false also for a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) && !bytes.Contains(stat, []byte(") Z "))
@@ -151,11 +186,7 @@ func alive(pid int) bool {
 
 func awaitText(t *testing.T, b *lockedBuffer, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(b.String(), text); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %q in\n%s", text, b)
-		}
-	}
+	testsupport.Await(t, text, func() bool { return strings.Contains(b.String(), text) }, b)
 }
 
 // Without the right to create a place of its own the demo uses an empty one, and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,11 @@ const (
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.Check(); err != nil {
 		return report, err
+	}
+	if o.Picture != "" {
+		if err := openPicture(o.Picture); err != nil {
+			return report, err
+		}
 	}
 	d := &diary{log: o.Log}
 	if o.Screen != nil {
@@ -57,13 +63,13 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	}
 	server, err := openServer(ctx, o, sc, dir.path, name)
 	if err != nil {
-		return report, err
+		return report, unlessStopped(ctx, err)
 	}
 	defer server.stop()
 	defer cleanUp(ctx, o.Log, server.cleanUp)
 	database, err := openDatabase(ctx, o.Database, dir.path, name)
 	if err != nil {
-		return report, err
+		return report, unlessStopped(ctx, err)
 	}
 	defer cleanUp(ctx, o.Log, database.close)
 
@@ -72,7 +78,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	}
 	if !o.NoNaive && sc.marks {
 		if r.naive, err = newNaiveFleet(ctx, o, dir.path, server, database, d); err != nil {
-			return report, err
+			return report, unlessStopped(ctx, err)
 		}
 	}
 	if r.fleet, err = newFleet(o, sc, dir.path, server, database, observer{r.watcher, r.naive}); err != nil {
@@ -81,7 +87,14 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	r.actions = &actions{
 		program: o.Program, environ: nodeEnviron(o.Environ), server: server, fleet: r.fleet, watcher: r.watcher, diary: d,
 	}
+	if o.Picture != "" {
+		r.film = &film{}
+		r.watcher.film = r.film
+	}
 	report, err = r.execute(ctx)
+	if err != nil {
+		r.clear()
+	}
 	switch {
 	case errors.Is(err, errStopped):
 	case err != nil:
@@ -94,7 +107,15 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 }
 
 // errStopped: ctx has ended before there was anything to report.
-var errStopped = errors.New("stopped before any node led")
+var errStopped = errors.New("stopped before a node led: nothing was written, and what the demo made is removed")
+
+// unlessStopped is an error of the preparations; after ctx has ended they fail by that.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	return err
+}
 
 // cleanUp calls undo, also after ctx has ended, and returns its error: that is no
 // reason to hold the report back.
@@ -119,6 +140,7 @@ type run struct {
 	naive    *naiveFleet // nil: none runs beside
 	actions  *actions
 	gauge    *gauge
+	film     *film        // nil: no picture is asked for
 	phase    atomic.Value // string
 }
 
@@ -128,6 +150,7 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 	report := Report{Seed: r.options.Seed}
 	r.phase.Store("starting")
 	r.gauge = newGauge(r.database, r.naive, r.expected)
+	r.gauge.film = r.film
 	v := &view{
 		options: r.options, scene: r.scene, server: r.server, database: r.database, fleet: r.fleet, watcher: r.watcher,
 		gauge: r.gauge, diary: r.diary, started: time.Now(), phase: func() string { return r.phase.Load().(string) },
@@ -145,16 +168,19 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 		return report, err
 	}
 	started := time.Now()
+	r.film.roll(started)
 	faults, err := r.traffic(ctx)
 	if err != nil {
 		return report, err
 	}
-	report.DurationMS = time.Since(started).Milliseconds()
+	ended := time.Now()
+	r.film.cut(ended)
+	report.Duration = rounded(ended.Sub(started))
 	drained := r.drain(ctx)
 	r.phase.Store("stopping")
 	stopNodes()
 	_, terms, times, _ := r.watcher.state()
-	report.Terms, report.FailoverMS, report.Faults = terms, summarize(times), faults
+	report.Terms, report.Failover, report.Faults = terms, summarize(times), faults
 	report.NodeExits, _ = r.fleet.exits()
 	stopWatching()
 	r.clear()
@@ -172,6 +198,11 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 	}
 	if drained != nil && !report.Clean() {
 		report.Findings = append(report.Findings, drained.Error())
+	}
+	if r.film != nil {
+		if err := os.WriteFile(r.options.Picture, []byte(r.film.picture(report)), 0o600); err != nil {
+			return report, fmt.Errorf("write the picture: %w", err)
+		}
 	}
 	return report, nil
 }

@@ -66,7 +66,7 @@ func mustBeClean(t *testing.T, o Options, log *lockedBuffer, told ...string) Rep
 	if !report.Clean() || report.Flushed != report.Written {
 		t.Errorf("lost or duplicated: %+v\n%s", report, log)
 	}
-	if report.Written.Counters < 1000 || report.Written.Hashes < 300 {
+	if report.Written.Counters < 200 || report.Written.Hashes < 60 {
 		t.Errorf("hardly anything was written: %+v", report.Written)
 	}
 	// One that comes late to what its lease was for ends itself, with this code.
@@ -86,16 +86,16 @@ func TestNothingIsLostWhileLeadersDieAndFreeze(t *testing.T) {
 		t.Errorf("want both kinds of faults: %+v", report.Faults)
 	}
 	done := report.Faults.Killed + report.Faults.Frozen
-	if report.Terms < done || report.FailoverMS.Count == 0 { // a frozen node that wakes before its lease is over is none
-		t.Errorf("%d leaders went down, and there were %d terms and %d failovers\n%s", done, report.Terms, report.FailoverMS.Count, log)
+	if report.Terms < done || report.Failover.Count == 0 { // a frozen node that wakes before its lease is over is none
+		t.Errorf("%d leaders went down, and there were %d terms and %d failovers\n%s", done, report.Terms, report.Failover.Count, log)
 	}
 	if id := diedAndLedAgain(log.String()); id != "" {
 		t.Errorf("%s was killed, and led again although others stood by\n%s", id, log)
 	}
 	// Nothing holds up the first election but the machine.
 	first := log.when("won, term").Sub(began)
-	if most := *report.FailoverMS.Max; most > (ttl + 3*time.Second + 3*first).Milliseconds() {
-		t.Errorf("a failover took %d ms, and the first election with the start of all nodes %v", most, first)
+	if most := *report.Failover.Max; most > (ttl + 3*time.Second + 3*first).Seconds() {
+		t.Errorf("a failover took %v s, and the first election with the start of all nodes %v", most, first)
 	}
 	if !strings.Contains(log.String(), "running: ") || !strings.Contains(log.String(), "won, term") {
 		t.Errorf("the log tells neither progress nor events:\n%s", log)

@@ -27,7 +27,7 @@ func newFleet(o Options, sc scene, dir string, s *server, d *database, events no
 	f := &fleet{}
 	for i := range nodeCount {
 		n := &node{
-			id: fmt.Sprintf("node-%d", i+1), dir: dir, program: o.Program, environ: nodeEnviron(o.Environ), events: events, state: nodeDown,
+			id: nodeID(i), dir: dir, program: o.Program, environ: nodeEnviron(o.Environ), events: events, state: nodeDown,
 		}
 		n.config = nodeConfig(n.id, sc, s, d)
 		if err := n.writeConfig(); err != nil {
@@ -98,3 +98,5 @@ func (f *fleet) exits() (count int, one *node) {
 	}
 	return count, one
 }
+
+func nodeID(i int) string { return fmt.Sprintf("node-%d", i+1) }

@@ -18,6 +18,7 @@ type gauge struct {
 	database *database
 	naive    *naiveFleet // nil: none runs beside
 	expected *expected
+	film     *film // nil: no picture is asked for
 
 	served time.Duration // how long the nodes have been seen to flush
 	nodes  tally
@@ -51,6 +52,7 @@ func (g *gauge) run(ctx context.Context) {
 		g.mu.Lock()
 		if err == nil {
 			g.now = r
+			g.film.frame(r)
 		}
 		g.now.trouble = err
 		g.mu.Unlock()

@@ -76,13 +76,10 @@ func TestGeneratorKnowsWhatRedisHasWhateverTheConnectionDoes(t *testing.T) {
 	time.Sleep(redisTimeout + time.Second)
 	r.Thaw()
 	thawed := e.total()
-	enough := func() bool {
+	testsupport.Await(t, "the generator to go on", func() bool {
 		now := e.total()
 		return now.Counters > thawed.Counters && now.Counters >= 1000 && now.Hashes >= 300
-	}
-	for deadline := time.Now().Add(time.Minute); !enough() && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -117,7 +114,7 @@ func TestGeneratorKnowsWhatRedisHasWhateverTheConnectionDoes(t *testing.T) {
 	}
 }
 
-// A batch of which nobody knows whether it was done cannot be audited.
+// A batch whose outcome is unknown cannot be audited.
 func TestGeneratorDoesNotGuess(t *testing.T) {
 	t.Parallel()
 	s := serverAt("redis://127.0.0.1:1")

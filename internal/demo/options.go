@@ -27,6 +27,7 @@ type Options struct {
 	Seed     uint64        // of traffic and faults; 0: any
 	Rate     int           // changes a second; 0: DefaultRate
 	Keep     bool          // the run's directory stays
+	Picture  string        // the file for an SVG of the run; "": none is drawn
 	NoNaive  bool          // the naive program does not run beside
 
 	// Screen is the terminal to show the live view on; nil for none.

@@ -10,9 +10,9 @@ import (
 
 // Report is what a run came to.
 type Report struct {
-	Seed       uint64 `json:"seed"`
-	DurationMS int64  `json:"duration_ms"` // of the traffic
-	Written    amount `json:"written"`     // acknowledged by Redis
+	Seed     uint64  `json:"seed"`
+	Duration float64 `json:"duration_seconds"` // of the traffic
+	Written  amount  `json:"written"`          // acknowledged by Redis
 	// Flushed is the sum in the table of counters, and the changes of hashes
 	// whose row is as it should be.
 	Flushed amount `json:"flushed"`
@@ -22,7 +22,7 @@ type Report struct {
 	// Duplicated is increments too many, and rows that were not written.
 	Duplicated int64     `json:"duplicated"`
 	Terms      int       `json:"terms"`
-	FailoverMS failovers `json:"failover_ms"`
+	Failover   failovers `json:"failover_seconds"`
 	Faults     faults    `json:"faults"` // done to leaders by --chaos
 	// Naive is what became of the same increments with the program that baton is to replace, under the
 	// same faults.
@@ -43,9 +43,9 @@ type NaiveReport struct {
 
 // failovers are times from a leader's end to the next term.
 type failovers struct {
-	Count int    `json:"count"`
-	P50   *int64 `json:"p50"` // null when there was none
-	Max   *int64 `json:"max"`
+	Count int      `json:"count"`
+	P50   *float64 `json:"p50"` // null when there was none
+	Max   *float64 `json:"max"`
 }
 
 // Clean says whether everything is in the database exactly once.
@@ -55,11 +55,14 @@ func summarize(times []time.Duration) failovers {
 	f := failovers{Count: len(times)}
 	if f.Count > 0 {
 		slices.Sort(times)
-		p50, most := times[(f.Count-1)/2].Milliseconds(), times[f.Count-1].Milliseconds()
+		p50, most := rounded(times[(f.Count-1)/2]), rounded(times[f.Count-1])
 		f.P50, f.Max = &p50, &most
 	}
 	return f
 }
+
+// rounded is a time in seconds, to the millisecond.
+func rounded(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
 // Print writes the report for people.
 func (r Report) Print(w io.Writer) error {
@@ -78,8 +81,8 @@ func (r Report) Print(w io.Writer) error {
 	if r.Faults.Killed+r.Faults.Frozen > 0 {
 		p("  chaos       %11d leaders killed, %d frozen (seed %d)", r.Faults.Killed, r.Faults.Frozen, r.Seed)
 	}
-	if f := r.FailoverMS; f.Count > 0 {
-		p("  failover    %8d ms p50, %d ms max, of %d", *f.P50, *f.Max, f.Count)
+	if f := r.Failover; f.Count > 0 {
+		p("  failover    %10.3f s p50, %.3f s max, of %d", *f.P50, *f.Max, f.Count)
 		p("              from the leader's death or freeze to the next term in Redis,")
 		p("              polled every %v; the lease is %v", watchEvery, ttl)
 	}

@@ -9,15 +9,15 @@ import (
 
 func TestReportIsTheDocumentedObject(t *testing.T) {
 	r := Report{
-		Seed: 9, DurationMS: 30_000, Written: amount{12, 5}, Flushed: amount{11, 5}, Lost: 1, Terms: 3,
-		FailoverMS: summarize([]time.Duration{3 * time.Second, time.Second, 2 * time.Second, 1500 * time.Millisecond}),
+		Seed: 9, Duration: 30, Written: amount{12, 5}, Flushed: amount{11, 5}, Lost: 1, Terms: 3,
+		Failover: summarize([]time.Duration{3 * time.Second, time.Second, 2 * time.Second, 1500 * time.Millisecond}),
 	}
 	got, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"seed":9,"duration_ms":30000,"written":{"counters":12,"hashes":5},"flushed":{"counters":11,"hashes":5},` +
-		`"lost":1,"duplicated":0,"terms":3,"failover_ms":{"count":4,"p50":1500,"max":3000},"faults":{"killed":0,"frozen":0},"node_exits":0}`
+	want := `{"seed":9,"duration_seconds":30,"written":{"counters":12,"hashes":5},"flushed":{"counters":11,"hashes":5},` +
+		`"lost":1,"duplicated":0,"terms":3,"failover_seconds":{"count":4,"p50":1.5,"max":3},"faults":{"killed":0,"frozen":0},"node_exits":0}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -27,13 +27,13 @@ func TestReportIsTheDocumentedObject(t *testing.T) {
 }
 
 func TestReportForPeopleSaysTheVerdict(t *testing.T) {
-	clean := Report{Written: amount{1_234_567, 89}, FailoverMS: summarize([]time.Duration{time.Second})}
+	clean := Report{Written: amount{1_234_567, 89}, Failover: summarize([]time.Duration{time.Second})}
 	bad := Report{Lost: 2, Findings: []string{"article 1: gone"}, Kept: "/tmp/x"}
 	for _, c := range []struct {
 		report Report
 		want   []string
 	}{
-		{clean, []string{"1,234,567 increments", "nothing lost, nothing twice", "1000 ms p50, 1000 ms max, of 1"}},
+		{clean, []string{"1,234,567 increments", "nothing lost, nothing twice", "1.000 s p50, 1.000 s max, of 1"}},
 		{bad, []string{"DIFFERS", "article 1: gone", "/tmp/x"}},
 	} {
 		var b strings.Builder

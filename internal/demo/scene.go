@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"baton/internal/config"
 	"baton/internal/flush/source/spec"
@@ -40,7 +41,7 @@ func sceneOf(name string) (scene, error) {
 	case sceneCapture:
 		return captureScene(), nil
 	}
-	return scene{}, fmt.Errorf("--scene %q: want one of %v", name, Scenes())
+	return scene{}, fmt.Errorf("--scene %q: want %s", name, strings.Join(Scenes(), " or "))
 }
 
 // syncScene is an application that helps: it counts in hashes by shard, and marks the rows that it

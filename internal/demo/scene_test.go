@@ -46,7 +46,7 @@ func TestKeysDisturbTheNodes(t *testing.T) {
 		{"", "won, term 1"}, {"k", killed}, {"", "won, term 2"}, {"f", frozen}, {"", "won, term 3"}, {"", "goes on"},
 		{"s", "stepped down"}, {"", "won, term 4"}, {"r", "cut off from Redis"}, {"", "reach Redis again"}, {"", "won, term 5"},
 	} {
-		pressed := 0
+		pressed, last := 0, time.Now()
 		already := strings.Count(log.String(), "press the key again")
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			if strings.Contains(log.String(), step.told) {
@@ -56,8 +56,9 @@ func TestKeysDisturbTheNodes(t *testing.T) {
 				t.Fatalf("no %q after key %q\n%s", step.told, step.key, log)
 			}
 			refused := strings.Count(log.String(), "press the key again") - already // no node led just then
-			if step.key != "" && (pressed == 0 || refused == pressed) {
-				pressed++
+			// On a machine so busy that the lease ends just then, the leader does not step down: it has lost the lock.
+			if step.key != "" && (pressed == 0 || refused == pressed || time.Since(last) > 10*time.Second) {
+				pressed, last = pressed+1, time.Now()
 				if _, err := press.Write([]byte(step.key)); err != nil {
 					t.Fatal(err)
 				}

@@ -127,7 +127,7 @@ func (v *view) lines(width int) []line {
 	s.put(plain, "")
 	times := "no failover yet"
 	if f := summarize(failovers); f.Count > 0 {
-		times = fmt.Sprintf("failovers: %d, p50 %d ms, max %d ms", f.Count, *f.P50, *f.Max)
+		times = fmt.Sprintf("failovers: %d, p50 %.3f s, max %.3f s", f.Count, *f.P50, *f.Max)
 	}
 	if trouble != nil {
 		s.put(red, "  Redis does not answer: %v", trouble)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -36,6 +37,7 @@ type moment struct {
 type watcher struct {
 	server *server
 	diary  *diary
+	film   *film // nil: no picture is asked for
 
 	mu        sync.Mutex
 	now       moment
@@ -136,6 +138,7 @@ func (w *watcher) saw(now moment, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = now
+	w.film.leads(now.node, at)
 	if at.Sub(w.stripAt) >= stripEvery {
 		w.stripAt = at
 		w.strip = append(w.strip, now.node)
@@ -152,12 +155,13 @@ func (w *watcher) saw(now moment, at time.Time) {
 	}
 }
 
-// down is called for a node that died or froze. If it led, a failover begins.
-func (w *watcher) down(id string, at time.Time) {
+// down is called for a node that died or froze, by which signal (0: by none). If it led, a failover begins.
+func (w *watcher) down(id string, at time.Time, how syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.outage == nil && w.now.owner != "" && w.now.node == id {
 		w.outage = &outage{w.now.owner, id, at}
+		w.film.strike(id, at, how)
 	}
 }
 

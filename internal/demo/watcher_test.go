@@ -2,6 +2,7 @@ package demo
 
 import (
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -43,7 +44,7 @@ func TestFailoverIsFromTheLeadersEndToTheNextTerm(t *testing.T) {
 				case "free":
 					w.saw(moment{}, now)
 				case "down":
-					w.down(s.node, now)
+					w.down(s.node, now, syscall.SIGKILL)
 				case "up":
 					w.up(s.node)
 				}

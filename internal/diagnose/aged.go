@@ -3,9 +3,11 @@ package diagnose
 import (
 	"cmp"
 	"slices"
+
+	"baton/internal/text"
 )
 
-// Aged is a state that could not be refreshed since it was read, as far as it may still hold: s.AgeMS
+// Aged is a state that could not be refreshed since it was read, as far as it may still hold: s.Age
 // and s.Error say how old it is, and why. Page, API and commands all show this. Who led
 // then and whose lease must have ended leads no more, and its runs have ended, since they
 // end before the lease does; whether another node leads is not known. A state that is
@@ -17,7 +19,7 @@ func Aged(s Snapshot) Snapshot {
 	over := map[string]bool{}
 	// A node that leads knows that it does: then it is something else that could not be read.
 	leads := s.Role == RoleLeading && s.Leader != nil && s.Leader.NodeID == s.NodeID
-	if l := s.Leader; l.lapsed(s.AgeMS) && !leads {
+	if l := s.Leader; l.lapsed(s.Age) && !leads {
 		over[s.LockKey] = true
 		s.Leader, s.LastLeader, s.Vacancy = nil, l, l.ledLast()
 		s.Nodes = slices.Clone(s.Nodes)
@@ -33,7 +35,7 @@ func Aged(s Snapshot) Snapshot {
 	}
 	s.Locks = slices.Clone(s.Locks)
 	for i, l := range s.Locks {
-		if l.Leader.lapsed(s.AgeMS) {
+		if l.Leader.lapsed(s.Age) {
 			over[l.Key] = true
 			s.Locks[i].Leader, s.Locks[i].Vacancy = nil, l.Leader.ledLast()
 		}
@@ -48,8 +50,8 @@ func Aged(s Snapshot) Snapshot {
 }
 
 // lapsed reports whether the lease of a leader that was seen so long ago must have ended.
-func (l *Leader) lapsed(ageMS int64) bool {
-	return l != nil && l.LeaseLeftMS >= 0 && ageMS >= l.LeaseLeftMS
+func (l *Leader) lapsed(age text.Seconds) bool {
+	return l != nil && l.LeaseLeft >= 0 && age >= l.LeaseLeft
 }
 
 // ledLast says of a leader whose lease has ended what is known.

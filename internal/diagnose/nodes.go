@@ -9,7 +9,7 @@ import (
 const ClockOff = time.Second
 
 // ClockOffset is how far the clock of the node's host is ahead of that of Redis.
-func (n Node) ClockOffset() time.Duration { return time.Duration(n.ClockOffsetMS) * time.Millisecond }
+func (n Node) ClockOffset() time.Duration { return n.ClockAhead.Duration() }
 
 // IsClockOff reports whether the clock of the node's host is wrong.
 func (n Node) IsClockOff() bool { return n.ClockOffset().Abs() >= ClockOff }
@@ -28,6 +28,30 @@ func (s Snapshot) Drifted(n Node) bool {
 // CouldLead reports whether a node that does not lead could take over.
 func (s Snapshot) CouldLead(n Node) bool {
 	return !s.leads(n.ID) && !n.Silent() && !n.Observer && n.Aside == ""
+}
+
+// HandoverWithin is how long a lock may be free after its leader gave it up in order, until that is a problem.
+const HandoverWithin = 10 * time.Second
+
+// InOrder reports whether a term ended as its leader wanted: by a step-down, a reload, a shutdown, or to spread the locks.
+func (e Event) InOrder() bool { return e.Event == "stepped_down" || e.Event == "released" }
+
+// HandedOver is the event by which the leader under a lock has just given the lead up in order, while no node leads under it
+// yet and another could; nil otherwise. "" is the node's own lock.
+func (s Snapshot) HandedOver(lock string) *Event {
+	leader, last := s.Leader, (*Event)(nil)
+	if len(s.Events) > 0 {
+		last = &s.Events[0]
+	}
+	for _, l := range s.Locks {
+		if lock != "" && l.Key == lock {
+			leader, last = l.Leader, l.Last
+		}
+	}
+	if leader != nil || last == nil || !last.InOrder() || s.Clock().Sub(last.At) >= HandoverWithin || s.Count().MayLead == 0 {
+		return nil
+	}
+	return last
 }
 
 // Census counts the nodes of an election.

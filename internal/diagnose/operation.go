@@ -45,8 +45,9 @@ func (v Verified) Differences() int64 { return v.Missing + v.Different + v.Extra
 
 // Difference is an example of one.
 type Difference struct {
-	Kind    string            `json:"kind"` // missing, different, extra or unfit
-	Key     string            `json:"key"`  // in Redis
+	Kind    string            `json:"kind"`             // missing, different, extra or unfit
+	Key     string            `json:"key"`              // in Redis
+	Member  string            `json:"member,omitempty"` // of the set that the key has, if each is a row
 	Columns []DifferentColumn `json:"columns,omitempty"`
 	Why     string            `json:"why,omitempty"` // a record is unfit
 }

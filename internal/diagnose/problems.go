@@ -15,7 +15,7 @@ const (
 	CodeNoLeader    Code = "no_leader"      // the lock is free
 	CodePaused      Code = "paused"         // no node leads since an operator wants it so
 	CodeForeign     Code = "foreign_holder" // a client that is not baton holds the lock
-	CodeEnding      Code = "handing_over"   // the leader gives the lead up, and waits for runs
+	CodeEnding      Code = "handing_over"   // the leader gives the lead up, and waits for runs; or has just done so
 	CodeNoStandby   Code = "no_standby"     // no other node could take over
 	CodeSilent      Code = "node_silent"    // a node has not reported for long
 	CodeMissing     Code = "node_missing"   // a node led, and has not reported since
@@ -70,6 +70,8 @@ func (s Snapshot) electionProblems() (all []Problem) {
 	case s.LastLeader != nil: // who leads is not known
 	case s.Leader == nil && s.Paused != nil:
 		all = append(all, Problem{Code: CodePaused, Command: "baton resume"})
+	case s.HandedOver("") != nil:
+		all = append(all, Problem{Code: CodeEnding, Node: s.HandedOver("").NodeID, Command: "baton status"})
 	case s.Leader == nil:
 		all = append(all, Problem{Code: CodeNoLeader, Grave: true, Command: "baton explain"})
 	case s.Leader.Foreign:
@@ -78,7 +80,9 @@ func (s Snapshot) electionProblems() (all []Problem) {
 		all = append(all, Problem{Code: CodeEnding, Node: s.Leader.NodeID, Command: "baton job list"})
 	}
 	for _, l := range s.Locks {
-		switch {
+		switch over := s.HandedOver(l.Key); {
+		case over != nil && s.Paused == nil:
+			all = append(all, Problem{Code: CodeEnding, Lock: l.Key, Node: over.NodeID, Command: "baton status"})
 		case l.Leader == nil && s.Paused == nil: // a pause is for all locks
 			all = append(all, Problem{Code: CodeNoLeader, Grave: true, Lock: l.Key, Command: "baton explain --lock-key " + l.Key})
 		case l.Leader == nil:
@@ -225,7 +229,7 @@ func (s Snapshot) Clock() time.Time {
 	if s.Now.IsZero() {
 		return time.Now()
 	}
-	return s.Now.Add(time.Duration(s.AgeMS) * time.Millisecond)
+	return s.Now.Add(s.Age.Duration())
 }
 
 // MarshalJSON adds the verdicts: programs read them from the answer.

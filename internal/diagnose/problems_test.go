@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"baton/internal/text"
 )
 
 // sample is a state in which nothing is wrong.
@@ -35,11 +37,25 @@ func TestEveryProblemHasACodeAndTheCommandToGoOnWith(t *testing.T) {
 		{"locks", func(s *Snapshot) {
 			s.Locks = []Lock{{Key: "a"}, {Key: "b", Leader: &Leader{Foreign: true}}, {Key: "c", Leader: &Leader{NodeID: "db2"}}}
 		}, "no_leader! a baton explain --lock-key a, foreign_holder! b baton status --events --lock-key b"},
+		{"handed over", func(s *Snapshot) {
+			over := Event{At: s.Now.Add(-HandoverWithin / 2), Event: "stepped_down", NodeID: "db1"}
+			s.Leader, s.Events, s.Locks = nil, []Event{over}, []Lock{{Key: "a", Last: &over}, {Key: "b"}}
+		}, "no_leader! b baton explain --lock-key b, handing_over db1 baton status, handing_over a db1 baton status"},
+		{"a handover that takes long", func(s *Snapshot) {
+			s.Leader, s.Events = nil, []Event{{At: s.Now.Add(-HandoverWithin), Event: "released"}}
+		}, "no_leader! baton explain"},
+		{"a handover without a successor", func(s *Snapshot) {
+			s.Leader, s.Events, s.Nodes = nil, []Event{{At: s.Now, Event: "released"}}, nil
+		}, "no_leader! baton explain"},
+		{"a lease that ran out", func(s *Snapshot) { s.Leader, s.Events = nil, []Event{{At: s.Now, Event: "expired"}} },
+			"no_leader! baton explain"},
 		{"redis", func(s *Snapshot) { s.Redis = Redis{Error: "refused"} }, "redis_unavailable! baton doctor"},
 		{"no standby", func(s *Snapshot) { s.Nodes[1].Observer = true }, "no_standby systemctl status baton"},
 		{"silent", func(s *Snapshot) { s.Nodes[1].State = StateSilent }, "node_silent db2 systemctl status baton, no_standby systemctl status baton"},
 		{"missing", func(s *Snapshot) { s.Nodes = append(s.Nodes, Node{ID: "db3", State: StateMissing}) }, "node_missing db3 systemctl status baton"},
-		{"a twin, drift and a wrong clock", func(s *Snapshot) { s.Nodes[1].Twin, s.Nodes[1].ConfigHash, s.Nodes[1].ClockOffsetMS = "o", "y", -1000 },
+		{"a twin, drift and a wrong clock", func(s *Snapshot) {
+			s.Nodes[1].Twin, s.Nodes[1].ConfigHash, s.Nodes[1].ClockAhead = "o", "y", -1000*text.Millisecond
+		},
 			"node_twin! db2 baton doctor, node_drift db2 baton reload, node_clock db2 baton doctor"},
 		{"drift of one that is gone", func(s *Snapshot) { s.Nodes = append(s.Nodes, Node{ID: "db3", Stale: true, ConfigHash: "y"}) },
 			"node_silent db3 systemctl status baton"},

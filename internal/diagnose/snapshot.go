@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/elector"
+	"baton/internal/text"
 )
 
 // Snapshot is what one node knows of its election and jobs at one moment. Nothing
@@ -40,10 +41,10 @@ type Snapshot struct {
 	// Problems are the verdicts of [Problems]; set where a Snapshot is written as JSON.
 	Problems []Problem `json:"problems"`
 
-	// AgeMS and Error are set by the server when it answers with a Snapshot that it
+	// Age and Error are set by the server when it answers with a Snapshot that it
 	// could not refresh: how old that is, and what went wrong.
-	AgeMS int64  `json:"age_ms"`
-	Error string `json:"error,omitzero"`
+	Age   text.Seconds `json:"age_seconds"`
+	Error string       `json:"error,omitzero"`
 }
 
 // Role is what a node does in its election.
@@ -58,14 +59,14 @@ const (
 
 // Leader is who holds the lock.
 type Leader struct {
-	NodeID      string    `json:"node_id"`
-	Owner       string    `json:"owner"` // the lock's value
-	Epoch       int64     `json:"epoch"`
-	Since       time.Time `json:"since,omitzero"`
-	LeaseLeftMS int64     `json:"lease_left_ms"` // below 0: the lock has no time to live
-	TTLMS       int64     `json:"ttl_ms"`
-	Ending      string    `json:"ending,omitzero"` // it gives the lead up, and waits for this: "the end of report"
-	Foreign     bool      `json:"foreign"`         // held by a client that is not baton: only Owner and the lease are known
+	NodeID    string       `json:"node_id"`
+	Owner     string       `json:"owner"` // the lock's value
+	Epoch     int64        `json:"epoch"`
+	Since     time.Time    `json:"since,omitzero"`
+	LeaseLeft text.Seconds `json:"lease_left_seconds"` // below 0: the lock has no time to live
+	TTL       text.Seconds `json:"ttl_seconds"`
+	Ending    string       `json:"ending,omitzero"` // it gives the lead up, and waits for this: "the end of report"
+	Foreign   bool         `json:"foreign"`         // held by a client that is not baton: only Owner and the lease are known
 }
 
 // Lock is an election of its own beside the node's, for some of the jobs.
@@ -73,6 +74,7 @@ type Lock struct {
 	Key     string  `json:"key"`
 	Leader  *Leader `json:"leader"`
 	Vacancy string  `json:"vacancy,omitzero"` // without a leader, why no node may lead yet
+	Last    *Event  `json:"last_event,omitempty"`
 }
 
 // Pause is that an operator wants no leader, or that a job is not run.
@@ -142,16 +144,16 @@ type Node struct {
 	Version    string `json:"version"`
 	ConfigHash string `json:"config_hash"`
 	// Drift is the verdict [Snapshot.Drifted]; set where a Snapshot is written as JSON.
-	Drift         bool   `json:"drift"`
-	Address       string `json:"address"`
-	Priority      int    `json:"priority"`
-	Observer      bool   `json:"observer"`       // never leads: node.candidate is false
-	Aside         string `json:"aside,omitzero"` // why it leaves the lead to others for a while: "for another 20s: ..."
-	LastSeenMSAgo int64  `json:"last_seen_ms_ago"`
-	Stale         bool   `json:"stale"`             // not seen for so long that it should be taken for gone
-	Instance      string `json:"instance,omitzero"` // of the process that registered this
-	Twin          string `json:"twin,omitzero"`     // another process that has the same id: the two cannot be distinguished
-	ClockOffsetMS int64  `json:"clock_offset_ms"`   // of its host's clock from Redis', ahead is above 0; reported from 100 ms on
+	Drift       bool         `json:"drift"`
+	Address     string       `json:"address"`
+	Priority    int          `json:"priority"`
+	Observer    bool         `json:"observer"`       // never leads: node.candidate is false
+	Aside       string       `json:"aside,omitzero"` // why it leaves the lead to others for a while: "for another 20s: ..."
+	LastSeenAgo text.Seconds `json:"last_seen_seconds_ago"`
+	Stale       bool         `json:"stale"`                // not seen for so long that it should be taken for gone
+	Instance    string       `json:"instance,omitzero"`    // of the process that registered this
+	Twin        string       `json:"twin,omitzero"`        // another process that has the same id: the two cannot be distinguished
+	ClockAhead  text.Seconds `json:"clock_offset_seconds"` // of its host's clock from Redis', ahead is above 0; reported from 100 ms on
 }
 
 // Job is one configured job and how it stands.
@@ -197,25 +199,25 @@ type Job struct {
 // Run is one execution of a job; one that still runs has no duration or error yet, and
 // the rows that it had written when it last reported.
 type Run struct {
-	ID         string    `json:"run_id,omitzero"`
-	State      string    `json:"state"` // running, succeeded, failed, timed_out, cancelled, lost
-	Trigger    string    `json:"trigger"`
-	Attempt    int       `json:"attempt,omitzero"`
-	By         string    `json:"by,omitzero"`     // who asked for it, and why
-	Forced     bool      `json:"forced,omitzero"` // its job's overlap would have refused it
-	Slot       time.Time `json:"slot,omitzero"`
-	Started    time.Time `json:"started,omitzero"`
-	DurationMS int64     `json:"duration_ms"`
-	Rows       int64     `json:"rows"`
-	Dead       int64     `json:"dead"`
-	Batches    int64     `json:"batches,omitzero"`    // of one that still runs
-	Backlog    *int64    `json:"backlog,omitempty"`   // changes that waited when it began, if that is known
-	ExitCode   *int      `json:"exit_code,omitempty"` // of a command that has ended by itself
-	Output     string    `json:"output,omitzero"`     // the end of what a command printed
-	Error      string    `json:"error,omitzero"`
-	NodeID     string    `json:"node_id"`
-	Epoch      int64     `json:"epoch"`
-	Owner      string    `json:"-"` // of the term; a text for machines
+	ID       string       `json:"run_id,omitzero"`
+	State    string       `json:"state"` // running, succeeded, failed, timed_out, cancelled, lost
+	Trigger  string       `json:"trigger"`
+	Attempt  int          `json:"attempt,omitzero"`
+	By       string       `json:"by,omitzero"`     // who asked for it, and why
+	Forced   bool         `json:"forced,omitzero"` // its job's overlap would have refused it
+	Slot     time.Time    `json:"slot,omitzero"`
+	Started  time.Time    `json:"started,omitzero"`
+	Duration text.Seconds `json:"duration_seconds"`
+	Rows     int64        `json:"rows"`
+	Dead     int64        `json:"dead"`
+	Batches  int64        `json:"batches,omitzero"`    // of one that still runs
+	Backlog  *int64       `json:"backlog,omitempty"`   // changes that waited when it began, if that is known
+	ExitCode *int         `json:"exit_code,omitempty"` // of a command that has ended by itself
+	Output   string       `json:"output,omitzero"`     // the end of what a command printed
+	Error    string       `json:"error,omitzero"`
+	NodeID   string       `json:"node_id"`
+	Epoch    int64        `json:"epoch"`
+	Owner    string       `json:"-"` // of the term; a text for machines
 	// Idle: several runs that found nothing to do, of which this is the last.
 	Idle *Idle `json:"idle,omitempty"`
 }
@@ -226,14 +228,17 @@ type Idle struct {
 	First time.Time `json:"first"` // the slot of the first
 }
 
-// Event is one transition of the election.
+// Event is one transition of the election, or something that befell the captures of its leader: stream_joined, stream_refused,
+// pass_began, pass_ended.
 type Event struct {
 	At     time.Time `json:"at"`
 	Event  string    `json:"event"` // won, lost, expired, stepped_down, released, restored, quarantined, paused, resumed
 	NodeID string    `json:"node_id"`
 	Epoch  int64     `json:"epoch"`
-	Code   string    `json:"code,omitzero"` // why, where Event does not say it all: lease_ended, crashed, balance, abdicated, paused
-	Reason string    `json:"reason,omitzero"`
+	// Code is why, where Event does not say it all: lease_ended, crashed, balance, abdicated, paused; of captures a label value of
+	// their metrics.
+	Code   string `json:"code,omitzero"`
+	Reason string `json:"reason,omitzero"`
 }
 
 // Why is why it happened; "" where Event says it all, or nothing is known.

@@ -140,7 +140,7 @@ const (
 func examineRuns(ctx context.Context, c config.Config, under func(lockKey string) history) []Finding {
 	r := &report{}
 	for _, j := range c.Jobs {
-		slots, err := scheduleOf(j)
+		slots, err := schedule.ParseIn(j.Schedule, j.TimeZone)
 		if err != nil || schedule.IsAlways(slots) {
 			continue
 		}
@@ -157,14 +157,6 @@ func examineRuns(ctx context.Context, c config.Config, under func(lockKey string
 // history is what is known of runs, the last first: a ledger.
 type history interface {
 	Runs(ctx context.Context, job string, n int) ([]job.Record, error)
-}
-
-func scheduleOf(j config.Job) (schedule.Schedule, error) {
-	zone, err := time.LoadLocation(j.TimeZone)
-	if err != nil {
-		return nil, err
-	}
-	return schedule.Parse(j.Schedule, zone)
 }
 
 // tooLong finds a job whose runs take longer than it is between them.

@@ -117,7 +117,7 @@ func examinations(c config.Config, o Options) []examination {
 		of.Redis, of.Jobs = m, nil
 		subject := fmt.Sprintf("redis.quorum[%d]", i)
 		all = append(all, examination{subject, func(ctx context.Context) []Finding {
-			return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, LockKey: c.Election.LockKey}, nil)
+			return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, Section: subject, LockKey: c.Election.LockKey}, nil)
 		}})
 	}
 	for _, r := range c.AllStores()[1:] {
@@ -126,7 +126,7 @@ func examinations(c config.Config, o Options) []examination {
 			all = append(all, examination{subject, func(ctx context.Context) []Finding {
 				of := c
 				of.Redis = r
-				return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, Data: true, Store: true}, jobs)
+				return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, Section: r.At(""), Data: true, Store: true}, jobs)
 			}})
 		}
 	}
@@ -322,7 +322,8 @@ func preflightTable(j config.Job, plan *row.Plan) sql.PreflightTable {
 		t.Insert, t.Update, t.Delete = false, false, true
 	}
 	source, _ := tasks.Source(j) // checked with the configuration
-	gone := source.Policy.OnMissing == mapping.MissingDelete || source.Policy.VanishedPct > 0
+	policy := source.Policy
+	gone := policy.OnMissing == mapping.MissingDelete || policy.VanishedPct > 0 && policy.OnMissing != mapping.MissingNull
 	t.Delete = t.Delete || gone || len(to.DeleteWhen) > 0
 	return t
 }

@@ -91,9 +91,7 @@ func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
 func TestTheDoctorFindsWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	redis := testsupport.StartRedis(t)
-	if _, err := redis.Conn().Do("SET", "views:2", "1"); err != nil {
-		t.Fatal(err)
-	}
+	redis.Client(t).Do("SET", "views:2", "1")
 	db := testsupport.MariaDB(t)
 	db.Exec(t, "CREATE TABLE articles (id bigint, views text, born date NOT NULL)")
 	all := Examine(t.Context(), doctorFor(redis.URL(), dialect(db)), Options{})

@@ -89,6 +89,7 @@ func TestWhatAJobDoesToItsTableIsKnown(t *testing.T) {
 		{"rows that go with their hash", config.From{Type: spec.Hashes, Key: "user:<id>"}, config.To{}, keyed, "iud"},
 		{"rows that stay without it", config.From{Type: spec.Hashes, Key: "user:<id>", OnMissing: string(mapping.MissingIgnore)}, config.To{}, keyed, "iu-"},
 		{"rows that are emptied", config.From{Type: spec.Hashes, Key: "user:<id>", OnMissing: string(mapping.MissingNull)}, config.To{}, keyed, "iu-"},
+		{"captured rows that are emptied", config.From{Type: spec.Capture, Key: "user:<id>", OnMissing: string(mapping.MissingNull)}, config.To{}, keyed, "iu-"},
 		{"records that say so", config.From{Type: spec.Stream, Key: "events"}, config.To{DeleteWhen: map[string]string{"op": "delete"}}, keyed, "iud"},
 		{"rows that have vanished", config.From{Type: spec.Scan, Key: "doc:<id>", Value: "json", Vanished: "delete"}, config.To{}, keyed, "iud"},
 		{"rows that may vanish", config.From{Type: spec.Scan, Key: "doc:<id>", Value: "json"}, config.To{}, keyed, "iu-"},

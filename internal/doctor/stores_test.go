@@ -7,6 +7,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
 )
 
 func TestStoresForNothingAndStoresTwiceAreFound(t *testing.T) {
@@ -29,5 +30,32 @@ func TestStoresForNothingAndStoresTwiceAreFound(t *testing.T) {
 	}
 	if found := examineConfig(c.WithDefaults(), true); strings.Contains(fmt.Sprint(found), "store") {
 		t.Errorf("by a node, which knows the jobs of one lock: %s", found)
+	}
+}
+
+// What is configured as Sentinels or as a Cluster has no url that could be corrected.
+func TestRemedyNamesTheSectionOfTheStore(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Redis.URL = "redis://127.0.0.1:1"
+	c.Stores = map[string]config.Store{
+		"shop": {Cluster: []string{"127.0.0.1:1"}}, "sale": {Sentinel: &config.Sentinel{Master: "m", Addresses: []string{"127.0.0.1:1"}}},
+	}
+	for store := range c.Stores {
+		c.Jobs = append(c.Jobs, config.Job{Name: store, Flush: config.Flush{From: config.From{Type: spec.Counters, Key: "k", Store: store}}})
+	}
+	c = c.WithDefaults()
+	all := map[string]config.Redis{}
+	for _, r := range c.AllStores() {
+		all[r.At("")] = r
+	}
+	for _, section := range []string{"redis", "stores.shop", "stores.sale"} {
+		of := c
+		of.Redis = all[section]
+		o := redisconn.PreflightOptions{Subject: section, Section: of.Redis.At(""), Store: section != "redis"}
+		found, want := examineStore(t.Context(), of, o, nil), "start it, or correct "+section+" in the configuration"
+		if len(found) != 1 || found[0].Remedy != want || strings.Contains(fmt.Sprint(found), "redis.url") {
+			t.Errorf("%s: %+v", section, found)
+		}
 	}
 }

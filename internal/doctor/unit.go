@@ -36,7 +36,7 @@ func unitProperties() string {
 		"LoadState", "FragmentPath", "DropInPaths", "Type", "NotifyAccess", "KillMode", "SendSIGKILL", "Restart",
 		"ExecReload", "ExecStopPost", "TimeoutStopUSec",
 		"User", "RuntimeDirectory", "StateDirectory", "ProtectSystem", "ProtectHome", "PrivateTmp", "ReadWritePaths",
-		"LimitNOFILE", "MemoryMax", "NeedDaemonReload",
+		"LimitNOFILE", "MemoryMax", "NeedDaemonReload", "AmbientCapabilities", "PrivateUsers", "SystemCallFilter",
 	}, ",")
 }
 
@@ -257,6 +257,7 @@ func (r *report) sandbox(u unit, c config.Config) {
 				"ReadWritePaths="+filepath.Dir(path)+" in a drop-in: systemctl edit "+u.name+"; or keep it in "+u.stateDirectory())
 		}
 	}
+	r.surroundings(u, c, open)
 	commands := slices.ContainsFunc(c.Jobs, config.Job.IsCommand)
 	loosened := strings.Contains(u.shown["DropInPaths"], "command-jobs.conf") || len(strings.Fields(u.shown["ReadWritePaths"])) > 0
 	if commands && u.shown["ProtectSystem"] == "strict" && !loosened {

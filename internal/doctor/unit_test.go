@@ -212,3 +212,43 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 		}
 	}
 }
+
+// What jobs set of their commands has to be given by the unit, or the daemon refuses to start.
+func TestWhatAUnitKeepsFromCommandsIsTold(t *testing.T) {
+	const given = "AmbientCapabilities=cap_kill cap_setgid cap_setuid"
+	for _, c := range []struct {
+		job  config.Job
+		unit []string
+		want string
+	}{
+		{config.Job{}, nil, ""},
+		{config.Job{User: "report"}, nil, `error: job "j" has a user of its own, and the unit lacks AmbientCapabilities=CAP_SETUID`},
+		{config.Job{Group: "report"}, []string{"PrivateUsers=yes", given}, `error: job "j" has a user of its own, and the unit lacks PrivateUsers=no`},
+		{config.Job{User: "report"}, []string{"AmbientCapabilities=cap_setgid cap_setuid"}, `error: job "j" has a user of its own, and the unit lacks AmbientCapabilities=CAP_KILL`},
+		{config.Job{User: "report"}, []string{given, "SystemCallFilter=read write"}, `error: job "j" has a user of its own, and the unit lacks SystemCallFilter=@setuid`},
+		{config.Job{User: "report"}, []string{given, "PrivateUsers=no", "SystemCallFilter=setgroups setresgid setresuid"}, ""},
+		{config.Job{User: "report"}, []string{"User=root"}, "warning: it runs as root"},
+		{config.Job{Nice: 5}, []string{"SystemCallFilter=read write"}, `error: job "j" sets nice, and SystemCallFilter= forbids it`},
+		{config.Job{Nice: 5}, []string{"SystemCallFilter=~mount setpriority"}, `error: job "j" sets nice, and SystemCallFilter= forbids it`},
+		{config.Job{Nice: 5}, []string{"SystemCallFilter=~mount"}, ""}, {config.Job{Nice: 5}, []string{"SystemCallFilter=read setpriority"}, ""}, {config.Job{Nice: 5}, nil, ""},
+		{config.Job{LogFile: "/srv/x.log"}, nil, `error: the log file of job "j", /srv/x.log, cannot be written in its sandbox (ProtectSystem=strict)`},
+		{config.Job{LogFile: "/srv/x.log"}, []string{"ReadWritePaths=/srv"}, ""}, {config.Job{LogFile: "/var/lib/baton/x.log"}, nil, ""},
+	} {
+		u := goodUnit(t)
+		u.shown = maps.Clone(u.shown)
+		for _, setting := range append([]string{"DropInPaths=/etc/systemd/system/baton.service.d/command-jobs.conf"}, c.unit...) {
+			name, value, _ := strings.Cut(setting, "=")
+			u.shown[name] = value
+		}
+		conf := configOf("redis://127.0.0.1:1")
+		c.job.Name, c.job.Command = "j", config.Command{"true"}
+		conf.Jobs = []config.Job{c.job}
+		var told []string
+		for _, f := range judgeUnit(u, conf) {
+			told = append(told, string(f.Severity)+": "+f.What)
+		}
+		if c.want == "" && len(told) > 0 || c.want != "" && (len(told) != 1 || !strings.HasPrefix(told[0], c.want)) {
+			t.Errorf("%+v with %q: %q, want %q", c.job, c.unit, told, c.want)
+		}
+	}
+}

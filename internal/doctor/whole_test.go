@@ -20,9 +20,7 @@ func limited(t *testing.T, r *testsupport.Redis, less ...string) string {
 	for _, name := range less {
 		words = append(words, "-"+name)
 	}
-	if _, err := r.Conn().Do("ACL", words...); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("ACL", words...)
 	return strings.Replace(r.URL(), "redis://", "redis://limited:pw@", 1)
 }
 

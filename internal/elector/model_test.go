@@ -2,7 +2,6 @@ package elector_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -13,36 +12,6 @@ import (
 	"baton/internal/elector"
 	"baton/internal/testsupport/fakelock"
 )
-
-// world is what the model test checks against: who acts, and under which epoch.
-type world struct {
-	t    *testing.T
-	seed uint64
-
-	mu     sync.Mutex
-	acting map[string]int64
-	last   int64 // the highest epoch that ever acted
-	terms  int
-}
-
-func (w *world) enter(id string, epoch int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for other, e := range w.acting {
-		w.t.Errorf("seed %d: %s acts under epoch %d while %s still acts under %d", w.seed, id, epoch, other, e)
-	}
-	if epoch <= w.last {
-		w.t.Errorf("seed %d: %s acts under epoch %d after %d", w.seed, id, epoch, w.last)
-	}
-	w.acting[id], w.last = epoch, epoch
-	w.terms++
-}
-
-func (w *world) leave(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.acting, id)
-}
 
 // weather gives each request of one node a fault; it changes every few seconds.
 type weather struct {
@@ -100,31 +69,14 @@ func TestTwoNodesNeverActAtOnce(t *testing.T) {
 }
 
 func contend(t *testing.T, seed uint64) {
-	w := &world{t: t, seed: seed, acting: map[string]int64{}}
+	w := fakelock.NewWorld(t, seed, timing.Drain)
 	s := fakelock.NewStore(timing.TTL)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var nodes []*node
 	for i := range 4 {
 		id := string(rune('a' + i))
 		sky := &weather{rng: rand.New(rand.NewPCG(seed, uint64(100+i)))}
-		lead := func(ctx context.Context, term *elector.Term) error {
-			w.enter(id, term.Epoch())
-			defer w.leave(id)
-			if rng := rand.New(rand.NewPCG(uint64(term.Epoch()), 2)); rng.IntN(4) == 0 {
-				// Work that ends by itself.
-				select {
-				case <-ctx.Done():
-				case <-time.After(time.Duration(rng.Int64N(int64(20 * time.Second)))):
-					return nil
-				}
-			}
-			<-ctx.Done()
-			if !errors.Is(context.Cause(ctx), elector.ErrLeaseLost) {
-				// Drain, but never beyond the drain time.
-				time.Sleep(time.Duration(term.Epoch() % int64(timing.Drain)))
-			}
-			return nil
-		}
+		lead := func(ctx context.Context, term *elector.Term) error { return w.Act(ctx, id, term) }
 		// Each has heard of a term: a store that restarts empty is not a new one.
 		n := startWith(t, id, s.Node(id, sky.fault), lead, elector.Config{
 			Floor: 1, Hints: s.Hints(), Deferral: sky.deferral,
@@ -146,8 +98,8 @@ func contend(t *testing.T, seed uint64) {
 			t.Errorf("seed %d: node %s died although its work always returns: %v", seed, n.id, n.died)
 		}
 	}
-	if w.terms < 20 {
-		t.Errorf("seed %d: only %d terms: the weather was too good to test anything", seed, w.terms)
+	if w.Terms() < 20 {
+		t.Errorf("seed %d: only %d terms: the weather was too good to test anything", seed, w.Terms())
 	}
 	time.Sleep(15 * time.Second) // the last requests are still on their way
 }

@@ -149,7 +149,7 @@ func (w *world) audit() error {
 // place, and totals have nothing to remove.
 func comesBy(kind, step string) bool {
 	switch step {
-	case "before-sweep", "counted", "stale-counted", "stale-read", "rechecked", "swept":
+	case "rows-found", "before-sweep", "counted", "stale-counted", "stale-read", "rechecked", "swept":
 		return false
 	case "position-read":
 		return kind == "stream"

@@ -41,7 +41,7 @@ func (p *Pipeline) CompileSweep(m *mapping.Mapping, sources []Source) (*mapping.
 
 // PipelineOf is a pipeline that has seen its table.
 func PipelineOf(sources ...Source) *Pipeline {
-	p := &Pipeline{}
+	p := &Pipeline{woken: make(chan struct{}, 1)}
 	p.compiled.Store(&compiled{sources: sources})
 	return p
 }

@@ -12,17 +12,23 @@ const hugeRecord = 8 << 20
 // huge reports whether the page is one such record.
 func (p *Page) huge() bool { return len(p.Records) == 1 && p.Records[0].Size() > hugeRecord }
 
-// settle gives up the memory of a huge page, and lets its reader continue. The collector would
-// keep what is free of it until twice as much is in use, and one or two pages of such a length
+// release gives up free memory: before a huge page is written, that of the reply that it came in, and behind it that of
+// the page. The collector would keep it until twice as much is in use, and one or two pages of such a length
 // are more than all that a node needs otherwise. To collect takes milliseconds: a huge record
 // has no pointers that had to be followed.
+func release() { debug.FreeOSMemory() }
+
+// settle gives up the memory of a huge page, and lets its reader continue.
 func (w *work) settle() {
 	if w.settled == nil {
 		return
 	}
+	for i := range w.page.Records {
+		clear(w.page.Records[i].Inputs) // what they lie in may still be the reader's
+	}
 	clear(w.page.Records)
 	clear(w.batch.Rows)
 	clear(w.batch.Dead)
-	debug.FreeOSMemory()
+	release()
 	close(w.settled)
 }

@@ -126,6 +126,9 @@ func (r *writing) release(ctx context.Context, w work) (err error) {
 func (r *writing) reuse(w work, err error) {
 	if err == nil && w.space != nil && w.turn == nil && w.page.small() {
 		r.spaces.Put(w.space)
+		if w.page.Left != nil {
+			w.page.Left()
+		}
 	}
 }
 
@@ -182,7 +185,7 @@ func (r *writing) applyInTurn(ctx context.Context, w work) error {
 	if err == nil {
 		r.ahead.went()
 	}
-	return r.applied(r.source, out, err, start, r.began)
+	return r.applied(r.source, early, out, err, start, r.began)
 }
 
 // commit writes a batch whose turn has come. If the database rolls it back again and again, it may be

@@ -62,6 +62,7 @@ type BatchStats struct {
 	Applied bool          // false: the ledger had it already
 	Rows    int64         // rows written
 	Dead    int64         // dead letters
+	Bytes   int64         // of the records' texts
 	Took    time.Duration // of the transaction, repetitions included
 	// Lag is the time from freezing the stage in Redis to the commit; for a stage
 	// that an earlier run left, from finding it.
@@ -88,10 +89,13 @@ type Pipeline struct {
 	// troubles counts the batches that could not be written at once.
 	troubles atomic.Int64
 	verified time.Time // when the catalogue was read last; guarded by running
+	// catalogue is what is read of it ahead of its time; nil: it is not.
+	catalogue atomic.Pointer[catalogue]
 	// ignored are rows that the database left out and that were not reported since
 	// ignoredReportedAt; guarded by running.
 	ignored           int64
 	ignoredReportedAt time.Time
+	woken             chan struct{} // has an entry if a Wait is to return
 }
 
 // compiled is the pipeline's state that depends on the table.
@@ -133,7 +137,7 @@ func New(cfg Config) (*Pipeline, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	return &Pipeline{cfg: cfg}, nil
+	return &Pipeline{cfg: cfg, woken: make(chan struct{}, 1)}, nil
 }
 
 // Run flushes everything pending; ctx ends with the leadership. If a run fails or its process

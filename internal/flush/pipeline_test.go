@@ -84,7 +84,7 @@ func TestARunTellsWhatItDid(t *testing.T) {
 		t.Errorf("result is %+v, %v", got, err)
 	}
 	if len(stats) != 2 || stats[0].Source != "s" || stats[0].Rows != 1 || stats[1].Dead != 1 || !stats[0].Applied ||
-		stats[0].Lag < stats[0].Took {
+		stats[0].Bytes != int64(len("1"+"1"+"Ann")) || stats[0].Lag < stats[0].Took {
 		t.Errorf("stats are %+v", stats)
 	}
 	for _, d := range db.Dead() {

@@ -147,6 +147,9 @@ type Stage struct {
 	// Job is the name of the job that staged it; the ledger has its parts under that name.
 	// Empty: the calling job.
 	Job string
+	// Rows is for Read, from the pipeline: how a source of changes finds the rows that its keys have. nil: it yields
+	// what is Gone without.
+	Rows RowFinder
 }
 
 // Page is what one transaction writes.
@@ -165,6 +168,9 @@ type Page struct {
 	Move *Move
 	// Marks are the totals that the page's differences lead to (mode watermark).
 	Marks []Mark
+	// Left, if set, is called once the page has left its stage and nothing refers to its records any more, so that
+	// another page may have their memory; or never.
+	Left func()
 }
 
 // Move takes a shard's position from one place to the next, in the transaction of
@@ -216,6 +222,8 @@ type Batch struct {
 	Move *Move
 	// Marks replace the marks in the database; see row.ByMark.
 	Marks []Mark
+	// Bytes are those of the records' texts, for statistics.
+	Bytes int64
 	// Turn, if set, returns once all batches before this one are committed. Apply calls it
 	// once. Until then it may write Rows, and nothing else; a row that is refused is tried
 	// again behind it. Apply answers its error, and has then written nothing.

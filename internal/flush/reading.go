@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"baton/internal/flush/mapping"
@@ -16,7 +17,7 @@ const (
 	// page its reader waits.
 	mostAhead = 2
 	// smallPage is how much memory a small page takes at most, in bytes.
-	smallPage = 3 << 20
+	smallPage = 4 << 20
 )
 
 // work is a page on its way from the reader to the writer.
@@ -66,6 +67,7 @@ type converting struct {
 // taken is a page that was read.
 type taken struct {
 	page Page
+	text int // bytes of its records
 	// handed, if the reader waits for that, is closed once the page's lane has it.
 	handed chan struct{}
 }
@@ -75,8 +77,9 @@ var errNotHanded = errors.New("flush: a page has not reached its lane")
 // take gives a page to the goroutine that converts it. It waits until the page's lane has it, unless the
 // page is small.
 func (c *converting) take(page Page) error {
-	p := taken{page: page}
-	if !page.small() {
+	text, memory := page.size()
+	p := taken{page: page, text: text}
+	if memory > smallPage {
 		p.handed = make(chan struct{})
 	} else if !c.mayWait() {
 		return errNotHanded
@@ -115,14 +118,20 @@ func (c *converting) mayWait() bool {
 	}
 }
 
+// size is how long the records' texts are, and how much memory the page takes with what it is converted to, in bytes.
+func (p *Page) size() (text, memory int) {
+	const record, input = 160, 56 // of an input its text and its value
+	for i := range p.Records {
+		text += p.Records[i].Size()
+		memory += record + input*len(p.Records[i].Inputs)
+	}
+	return text, memory + text
+}
+
 // small reports whether the page, with what it is converted to, takes little memory.
 func (p *Page) small() bool {
-	const record, input = 160, 56 // of an input its text and its value
-	size := 0
-	for i := range p.Records {
-		size += record + input*len(p.Records[i].Inputs) + p.Records[i].Size()
-	}
-	return size <= smallPage
+	_, memory := p.size()
+	return memory <= smallPage
 }
 
 // each converts the pages in their order, and hands each to its lane.
@@ -145,7 +154,7 @@ func (c *converting) one(
 	ctx context.Context, source Source, stage Stage, p taken, lanes []chan work, next func(*work) int,
 ) error {
 	defer c.left(p) // after a panic, too: other shards wait for the place
-	w, err := c.convert(source, stage, p.page)
+	w, err := c.convert(source, stage, p)
 	if err != nil {
 		return err
 	}
@@ -170,6 +179,7 @@ func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 		<-r.underway
 		return context.Cause(ctx)
 	}
+	runtime.Gosched() // the lane writes it before the next page is converted: the database waits for that
 	if w.settled == nil {
 		return nil
 	}
@@ -198,13 +208,15 @@ func (r *run) dealer(lanes []chan work) func(w *work) int {
 	}
 }
 
-func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
+func (r *run) convert(source Source, stage Stage, p taken) (work, error) {
+	page := p.page
 	if page.Part < 0 && page.Move == nil && r.m.Adds() {
 		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
 	}
 	b := Batch{
 		ID: stage.ID, Job: stage.Job, Shard: source.Name(), Part: page.Part,
 		Move: page.Move, Marks: page.Marks, DeadLimit: r.cfg.DeadLimit,
+		Bytes: int64(p.text),
 	}
 	if g := r.cfg.Inputs.Guarantee; g == row.ByPass || g == row.ByChanges {
 		b.ID = source.Name() // it distinguishes dead letters
@@ -217,6 +229,7 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 	w := work{page: page, batch: b, space: space}
 	if page.huge() {
 		w.settled = make(chan struct{})
+		release()
 	}
 	return w, nil
 }

@@ -47,6 +47,7 @@ func (r *run) all(ctx context.Context) error {
 	if r.taken.Owner != r.lead.Owner() {
 		r.forget() // a new term reads the catalogue again
 	}
+	r.learn()
 	r.fresh = r.compiled.Load() == nil || time.Since(r.verified) < verifyEvery
 	c, err := r.compile(ctx)
 	if err != nil {
@@ -131,6 +132,7 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := r.adopt(ctx, source, stage); err != nil {
 			return err
 		}
+		stage.Rows = r.finder()
 		if err := r.finish(ctx, source, stage, began); err != nil {
 			return err
 		}
@@ -172,6 +174,7 @@ func (r *run) verify(ctx context.Context) error {
 	r.looking.Lock()
 	defer r.looking.Unlock()
 	if r.fresh {
+		r.readAhead(ctx)
 		return nil
 	}
 	if err := r.connect(ctx); err != nil {
@@ -253,11 +256,11 @@ func (r *run) applyPlan(ctx context.Context, source Source, plan *row.Plan, b Ba
 		}
 		return out, err
 	})
-	return r.applied(source, out, err, start, began)
+	return r.applied(source, b, out, err, start, began)
 }
 
 // applied accounts for what the database has answered to a batch.
-func (r *run) applied(source Source, out Outcome, err error, start, began time.Time) error {
+func (r *run) applied(source Source, b Batch, out Outcome, err error, start, began time.Time) error {
 	r.counting.Lock()
 	defer r.counting.Unlock()
 	if err != nil && !errors.Is(err, ErrTransient) {
@@ -268,7 +271,7 @@ func (r *run) applied(source Source, out Outcome, err error, start, began time.T
 	}
 	stats := BatchStats{Source: source.Name(), Applied: out.Applied, Took: time.Since(start), Lag: time.Since(began)}
 	if out.Applied {
-		stats.Rows, stats.Dead = out.Rows, int64(len(out.Dead))
+		stats.Rows, stats.Dead, stats.Bytes = out.Rows, int64(len(out.Dead)), b.Bytes
 		r.result.Rows += stats.Rows
 		r.result.Dead += stats.Dead
 		r.result.Batches++

@@ -27,8 +27,8 @@ type TooManyVanishedError struct {
 }
 
 func (e *TooManyVanishedError) Error() string {
-	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so none of them "+
-		"was deleted: "+
+	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so all of them "+
+		"stay: "+
 		"is the key's pattern right, and is it the right Redis and database number? Or has somebody emptied it (FLUSHDB), or did it "+
 		"restart without its data? "+
 		"If the rows are to go, raise max_pct for one run", e.Stale, e.All, e.Table, e.Source, e.MaxPct)
@@ -69,8 +69,23 @@ type StaleFinder interface {
 // vanished finds and deletes the vanished rows of a job.
 type vanished struct {
 	*mapping.Vanished
-	finder StaleFinder // nil: all rows are searched for, see sweepKeys
-	lister KeyLister
+	finder  StaleFinder // nil: all rows are searched for, see sweepKeys
+	lister  KeyLister
+	empties bool // a row vanishes by NULL in all columns but its key
+}
+
+// live are those of some rows that have more than their key.
+func (v *vanished) live(texts [][]string) [][]string {
+	return slices.DeleteFunc(texts, func(one []string) bool { return !v.Live(one) })
+}
+
+// records are what rows tell of their records.
+func (v *vanished) records(texts [][]string) []row.Record {
+	records := make([]row.Record, len(texts))
+	for i := range texts {
+		records[i] = v.Record(texts[i])
+	}
+	return records
 }
 
 // searcher is a Source that can search for records again.
@@ -190,32 +205,36 @@ func (r *run) checkShare(ctx context.Context, source Source, generation int64) e
 // sweepPage searches for the records of stale rows once more and deletes the rows of
 // those that are missing still.
 func (r *run) sweepPage(ctx context.Context, source searcher, texts [][]string, began time.Time) error {
-	v := r.vanished
-	missing, err := r.missing(ctx, source, texts)
+	missing, err := r.missing(ctx, source, r.vanished.records(texts))
 	if err != nil || len(missing) == 0 {
 		return err
+	}
+	v, plan := r.vanished, r.vanished.Plan()
+	compare, made := v.Compare, v.Row
+	if v.empties {
+		plan, compare = r.m.Plan(), r.m.Plan().CompareKeys
+		made = func(record row.Record) (row.Row, error) {
+			one, _, err := r.cfg.OnMissing.Row(r.m, record)
+			return one, err
+		}
 	}
 	// A row that the database refuses to delete becomes a dead letter once, not in each pass.
 	b := Batch{ID: source.Name(), Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
 	for _, record := range missing {
-		row, err := v.Row(record)
+		row, err := made(record)
 		if err != nil {
 			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
 		}
 		b.Rows = append(b.Rows, row)
 	}
-	slices.SortFunc(b.Rows, func(x, y row.Row) int { return v.Compare(&x, &y) })
-	return r.applyPlan(ctx, source, v.Plan(), b, began)
+	slices.SortFunc(b.Rows, func(x, y row.Row) int { return compare(&x, &y) })
+	return r.applyPlan(ctx, source, plan, b, began)
 }
 
-// missing are those of some rows whose records do not exist now.
-func (r *run) missing(ctx context.Context, source searcher, texts [][]string) ([]row.Record, error) {
+// missing are those of some records that do not exist now.
+func (r *run) missing(ctx context.Context, source searcher, records []row.Record) ([]row.Record, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
-	}
-	records := make([]row.Record, len(texts))
-	for i := range texts {
-		records[i] = r.vanished.Record(texts[i])
 	}
 	missing, err := source.StillMissing(ctx, records)
 	if err != nil {

@@ -30,13 +30,23 @@ type Passed struct {
 	Confirmed bool
 }
 
-// KeyLister is a Sink that can list the keys of a table. The columns of the plan are the key, in the
+// KeyLister is a Sink that can list the keys of a table. The first columns of the plan are the key, in the
 // order of its index. A row with NULL in its key is not listed.
 type KeyLister interface {
 	Sink
-	// KeyRows reads the keys of rows as texts in the order of the plan's columns: the next ones behind
-	// a key, or the first ones if that is nil; none when there are no more.
-	KeyRows(ctx context.Context, p *row.Plan, behind []row.Value, limit int) ([][]string, error)
+	// KeyRows reads the keys of rows as texts in the order of the plan's columns; none when there are no more.
+	// Where the plan has more columns than the key, there is one more text: row.Listed if one of these is not NULL.
+	KeyRows(ctx context.Context, p *row.Plan, which KeyRange) ([][]string, error)
+}
+
+// KeyRange is a range of the rows of a table.
+type KeyRange struct {
+	// Of, if set, are beginnings of keys: rows with one of these. They come in any order if there are several, and
+	// else in that of the key.
+	Of [][]row.Value
+	// Behind is the key behind which the rows are, not with several Of; nil: from the first one on.
+	Behind []row.Value
+	Limit  int
 }
 
 // compileKeySweep prepares the sweep of a source of changes.
@@ -45,11 +55,18 @@ func (p *Pipeline) compileKeySweep(m *mapping.Mapping, sources []Source) (*vanis
 	if !ok {
 		return nil, errors.New("this database cannot list the keys of a table: set `on_missing: ignore`")
 	}
-	v, inputs, err := m.Vanished("")
+	found, inputs, err := m.Vanished("")
 	if err != nil {
 		return nil, err
 	}
-	return &vanished{Vanished: v, lister: lister}, allFind[KeySweeper](v, inputs, sources, "on_missing: delete")
+	v := &vanished{Vanished: found, lister: lister, empties: p.cfg.OnMissing == mapping.MissingNull}
+	if v.empties {
+		err = v.Empties(m)
+	}
+	if err == nil && v.HasMembers() {
+		err = v.FindsRows()
+	}
+	return v, errors.Join(err, allFind[KeySweeper](found, inputs, sources, "on_missing: "+string(p.cfg.OnMissing)))
 }
 
 // sweepKeys deletes the rows whose records do not exist, after a complete pass: first all rows are
@@ -68,8 +85,8 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	}
 	if !passed.Confirmed {
 		var gone, all int64
-		err := r.eachKeyPage(ctx, func(texts [][]string) error {
-			missing, err := r.missing(ctx, sweeper, texts)
+		err := r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error {
+			missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
 			gone, all = gone+int64(len(missing)), all+int64(len(texts))
 			return err
 		})
@@ -87,30 +104,34 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 		}
 	}
 	began := time.Now()
-	return r.eachKeyPage(ctx, func(texts [][]string) error { return r.sweepPage(ctx, sweeper, texts, began) })
+	return r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error { return r.sweepPage(ctx, sweeper, texts, began) })
 }
 
-// eachKeyPage goes through the rows of the table in the order of its key.
-func (r *run) eachKeyPage(ctx context.Context, do func(texts [][]string) error) error {
-	v := r.vanished
-	for behind := []row.Value(nil); ; {
-		if err := ended(ctx); err != nil {
+// eachKeyPage goes through rows of the table in the order of its key, and leaves out those that have nothing but that.
+func (r *run) eachKeyPage(ctx context.Context, which KeyRange, do func(texts [][]string) error) error {
+	for {
+		texts, err := r.keyRows(ctx, which)
+		if err != nil || len(texts) == 0 {
 			return err
 		}
-		texts, err := retry(ctx, r.cfg.Retry, func() ([][]string, error) {
-			return v.lister.KeyRows(ctx, v.Plan(), behind, sweepRows)
-		})
-		if err != nil {
-			return fmt.Errorf("list the keys of table %q: %w", r.cfg.Mapping.Table, err)
-		}
-		if len(texts) == 0 {
-			return nil
-		}
-		if behind, err = v.Key(texts[len(texts)-1]); err != nil {
+		if which.Behind, err = r.vanished.Key(texts[len(texts)-1]); err != nil {
 			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
 		}
-		if err := do(texts); err != nil {
+		if err := do(r.vanished.live(texts)); err != nil {
 			return err
 		}
 	}
+}
+
+func (r *run) keyRows(ctx context.Context, which KeyRange) ([][]string, error) {
+	if err := r.connect(ctx); err != nil {
+		return nil, err
+	}
+	defer r.disconnect()
+	v := r.vanished
+	texts, err := retry(ctx, r.cfg.Retry, func() ([][]string, error) { return v.lister.KeyRows(ctx, v.List(), which) })
+	if err != nil {
+		return nil, fmt.Errorf("list the keys of table %q: %w", r.cfg.Mapping.Table, err)
+	}
+	return texts, nil
 }

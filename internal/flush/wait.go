@@ -19,6 +19,8 @@ const (
 // time; the others are asked again and again whether anything is pending. It leaves nothing
 // behind: every wait has ended when it returns.
 //
+// Wake makes it return, too.
+//
 // Before the first run of a pipeline, and after one that failed, it returns at once:
 // it is up to the next run to check.
 func (p *Pipeline) Wait(ctx context.Context) error {
@@ -26,7 +28,7 @@ func (p *Pipeline) Wait(ctx context.Context) error {
 	if c == nil {
 		return ctx.Err()
 	}
-	waits := p.waitsFor(c.sources)
+	waits := append(p.waitsFor(c.sources), p.untilWoken)
 	waiting, cancel := context.WithCancel(ctx)
 	first := make(chan error, len(waits))
 	var all sync.WaitGroup
@@ -40,6 +42,23 @@ func (p *Pipeline) Wait(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// Wake makes the present Wait return, or the next one, so that a run begins after this call even if nothing is pending:
+// once that run has succeeded, everything older is known to be flushed.
+func (p *Pipeline) Wake() {
+	select {
+	case p.woken <- struct{}{}:
+	default: // one that has not been waited for yet is as good
+	}
+}
+
+func (p *Pipeline) untilWoken(ctx context.Context) error {
+	select {
+	case <-p.woken:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // waitsFor is one wait for each source that can, and one for all of the others.

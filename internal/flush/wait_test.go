@@ -96,6 +96,29 @@ func TestWaitAsksLessOftenWhenNothingComesForLong(t *testing.T) {
 	})
 }
 
+// A run that follows tells that nothing is pending; without it a verification waits until there is work.
+func TestWaitEndsWhenItIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiter()
+		p := flush.PipelineOf(w)
+		done := waitFor(t.Context(), p)
+		p.Wake()
+		if err := <-done; err != nil || w.waiting.Load() != 0 {
+			t.Errorf("woken while it waits: %v; %d still wait", err, w.waiting.Load())
+		}
+		p.Wake() // a run goes on
+		p.Wake()
+		if err := p.Wait(t.Context()); err != nil {
+			t.Errorf("woken before: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := p.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("woken twice it returns a third time: %v", err)
+		}
+	})
+}
+
 func TestWaitTellsOfASourceThatCannotBeAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWaiter(), flushtest.NewScript("users")

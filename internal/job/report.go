@@ -60,6 +60,7 @@ func (r *reporter) run(t *trouble, rec Record, err error) {
 		zap.String("trigger", string(rec.Trigger)),
 		zap.Duration("took", rec.Finished.Sub(rec.Started)),
 		zap.Int64("rows", rec.Result.Rows))
+	fields = append(fields, r.cfg.LogFields(rec.Run)...)
 	if rec.Pauses {
 		r.log.Error("the job is paused until an operator resumes it", append(fields, zap.String("error", rec.Error))...)
 	}

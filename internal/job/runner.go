@@ -30,6 +30,9 @@ type Config struct {
 	OnFinish func(Record) // a run has ended; it may not be recorded yet
 	OnMissed func(Missed) // slots were not run
 
+	// LogFields are added to the log line of a run that has ended.
+	LogFields func(Run) []zap.Field
+
 	// OnAttempt is called after every request to the ledger on behalf of a job; err is nil
 	// after success, and ErrHeldBack if Hold let none begin. Shared reports whether an error
 	// concerns the ledger's store and not the job: OnAttempt logs it once for all jobs, and no
@@ -66,6 +69,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.OnMissed == nil {
 		c.OnMissed = func(Missed) {}
+	}
+	if c.LogFields == nil {
+		c.LogFields = func(Run) []zap.Field { return nil }
 	}
 	if c.OnAttempt == nil {
 		c.OnAttempt = func(string, error) {}

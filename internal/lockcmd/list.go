@@ -13,6 +13,7 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
+	"baton/internal/text"
 )
 
 // ErrNotHeld is the answer to breaking a lock that is free.
@@ -26,8 +27,8 @@ type State struct {
 	Epoch   int64     `json:"epoch,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Foreign bool      `json:"foreign"`
-	// LeaseLeftMS is how long the lock lives unless it is renewed; negative without an expiry.
-	LeaseLeftMS int64 `json:"lease_left_ms"`
+	// LeaseLeft is how long the lock lives unless it is renewed; negative without an expiry.
+	LeaseLeft text.Seconds `json:"lease_left_seconds"`
 }
 
 // List lists the locks that `baton lock` has taken lately and that are held, in
@@ -55,7 +56,7 @@ func List(ctx context.Context, c config.Config) (held []State, err error) {
 
 // stateOf is a lock that is held.
 func stateOf(name string, p redislock.Picture) State {
-	s := State{Name: name, Owner: p.Owner, LeaseLeftMS: p.Left.Milliseconds(), Foreign: p.Leader == ""}
+	s := State{Name: name, Owner: p.Owner, LeaseLeft: text.Seconds(p.Left), Foreign: p.Leader == ""}
 	if !s.Foreign {
 		s.NodeID, s.Epoch, s.Since = p.Leader, p.Epoch, p.Since
 	}
@@ -68,8 +69,8 @@ type Broken struct {
 	Owner  string `json:"owner"`
 	NodeID string `json:"node_id,omitempty"` // "" of a foreign client
 	Epoch  int64  `json:"epoch,omitempty"`
-	// FreeInMS is until when no client can have it, because its holder may trust it.
-	FreeInMS int64 `json:"free_in_ms"`
+	// FreeIn is until when no client can have it, because its holder may trust it.
+	FreeIn text.Seconds `json:"free_in_seconds"`
 }
 
 // Break takes a lock away from its holder, and records by whose order and
@@ -91,6 +92,6 @@ func Break(ctx context.Context, c config.Config, name, reason string) (_ Broken,
 	if err != nil {
 		return b, fmt.Errorf("lock %q: %w", name, err)
 	}
-	b.Owner, b.NodeID, b.Epoch, b.FreeInMS = broken.Owner, broken.NodeID, broken.Epoch, broken.Left.Milliseconds()
+	b.Owner, b.NodeID, b.Epoch, b.FreeIn = broken.Owner, broken.NodeID, broken.Epoch, text.Seconds(broken.Left)
 	return b, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/diagnose"
+	"baton/internal/text"
 )
 
 // Answers is what may be asked of a node beyond its Snapshot. Every method returns soon after
@@ -40,6 +41,12 @@ type Node interface {
 	Printed(ctx context.Context, job, runID string) (Printed, error)
 	// Samples are how far the flushes were behind, the oldest first, later than since.
 	Samples(ctx context.Context, since time.Time) ([]Sample, error)
+	// Recent are the latest runs of every job, at most [MostRecent] of each. What one lock's Redis
+	// answers is there also if another one fails.
+	Recent(ctx context.Context) (map[string][]Brief, error)
+	// LockEvents are the histories of all elections of the configuration by their locks, the newest event
+	// first, at most n of each. What can be read is there also if something else cannot.
+	LockEvents(ctx context.Context, n int) (map[string][]diagnose.Event, error)
 }
 
 // Operator is what commands ask, and what they give orders to: the servers themselves, which takes
@@ -102,9 +109,9 @@ type Coming struct {
 	TimeZone string `json:"time_zone"`
 	// Always: it has no slots, and runs for as long as its node leads.
 	Always bool `json:"always,omitzero"`
-	// OffsetMS is how long after each slot the job starts, by its jitter.
-	OffsetMS int64        `json:"offset_ms,omitzero"`
-	Next     []ComingSlot `json:"next"`
+	// Offset is how long after each slot the job starts, by its jitter.
+	Offset text.Seconds `json:"offset_seconds,omitzero"`
+	Next   []ComingSlot `json:"next"`
 	// Shifts are the slots within a year that the clock of the zone moves, or would repeat.
 	Shifts []ComingSlot `json:"shifts,omitempty"`
 }
@@ -147,6 +154,28 @@ type Entry struct {
 	Missed *Missed       `json:"missed,omitempty"`
 }
 
+// MostRecent is how many runs of each job are at hand without its history being read.
+const MostRecent = 30
+
+// Brief is an entry of a job's history in short. The oldest stands first.
+type Brief struct {
+	ID       string       `json:"id"` // of the entry
+	RunID    string       `json:"run_id,omitzero"`
+	State    string       `json:"state"` // of the run; missed: slots that were not run
+	Trigger  string       `json:"trigger,omitzero"`
+	Started  time.Time    `json:"started"` // of missed slots the last one
+	Duration text.Seconds `json:"duration_seconds"`
+	Rows     int64        `json:"rows,omitzero"`
+	Dead     int64        `json:"dead,omitzero"`
+	ExitCode *int         `json:"exit_code,omitempty"`
+	// Count is how many slots were missed, or how many runs found nothing to do, one after the other.
+	Count  int    `json:"count,omitzero"`
+	Reason string `json:"reason,omitzero"` // why slots were missed
+	NodeID string `json:"node_id"`
+	// Line is the last line that the newest run has printed.
+	Line string `json:"line,omitzero"`
+}
+
 // Missed are slots, one after the other, that were not run.
 type Missed struct {
 	Reason string    `json:"reason"`
@@ -180,6 +209,9 @@ type LetterFilter struct {
 	Before   time.Duration // put aside longer ago than that
 	Text     string        // stands in the record or in the reason
 	Whole    bool          // the records are not cut
+	// Reason is one of those that [Answers.Reasons] counts. It is searched for among the newest 5000 letters
+	// that fit otherwise.
+	Reason string
 }
 
 // Letter is a record that did not fit its table, and why.
@@ -206,6 +238,8 @@ type Sample struct {
 type Level struct {
 	LagSeconds float64 `json:"lag_seconds"`
 	Backlog    int64   `json:"backlog"`
+	// RowsPerSecond is what it has written since the sample before; absent: that is not known.
+	RowsPerSecond *float64 `json:"rows_per_second,omitempty"`
 }
 
 // IsEntryID reports whether a text may be the id of an entry; "" is the newest's.

@@ -222,7 +222,16 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: nobody vouches for the certificate of %s: --ca-file names who does: %w", ErrNoServer, c.server, err)
 	}
-	return fmt.Errorf("%w: ask %s: %w", ErrNoServer, c.server, err)
+	if asked, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
+		err = asked.Err
+	}
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%w: %s speaks no TLS: write http://", ErrNoServer, c.server)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: %s does not speak HTTP: is the address right?", ErrNoServer, c.server)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrNoServer, c.server, err)
 }
 
 // problem makes the error of an answer what it was at the node.

@@ -10,7 +10,7 @@ import (
 
 func (f LetterFilter) query() url.Values {
 	q := url.Values{}
-	for name, value := range map[string]string{"job": f.Job, "database": f.Database, "text": f.Text} {
+	for name, value := range map[string]string{"job": f.Job, "database": f.Database, "text": f.Text, "reason": f.Reason} {
 		if value != "" {
 			q.Set(name, value)
 		}

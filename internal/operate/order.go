@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"baton/internal/diagnose"
+	"baton/internal/text"
 )
 
 // Kind is what an order wants to be done.
@@ -103,8 +104,8 @@ type Outcome struct {
 	// NodeID is who leads, or did what was asked.
 	NodeID string `json:"node_id,omitzero"`
 	Epoch  int64  `json:"epoch,omitzero"`
-	// TookMS is the time from the order to what it brought about, in milliseconds.
-	TookMS int64 `json:"took_ms,omitzero"`
+	// Took is the time from the order to what it brought about.
+	Took text.Seconds `json:"took_seconds,omitzero"`
 	// From led before.
 	From string `json:"from,omitzero"`
 	// Was is the pause that there was before, Still the one of all jobs that goes on.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/diagnose"
+	"baton/internal/text"
 )
 
 const (
@@ -72,12 +73,37 @@ func final(err error) bool {
 // Ended reports whether an error of WatchRun means that only the watching has ended.
 func Ended(err error) bool { return errors.Is(err, context.Canceled) }
 
+// closest is how many letters a name may be away from one that there is; mostNames is how many an error lists.
+const closest, mostNames = 2, 10
+
 // NoJob says which jobs there are instead. It is an [ErrNoJob].
 func NoJob(name string, have []string) error {
 	if len(have) == 0 {
 		return fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
 	}
-	return fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
+	if like := alike(name, have); len(like) > 0 {
+		return fmt.Errorf("%w: %q: did you mean %s?", ErrNoJob, name, text.Names(like, mostNames))
+	}
+	return fmt.Errorf("%w: %q: the configuration has %s: see baton job list", ErrNoJob, name, text.Names(have, mostNames))
+}
+
+// alike are the names that contain name, or else those that are the fewest letters away from it.
+func alike(name string, have []string) (like []string) {
+	least := closest
+	for _, one := range have {
+		away := text.Edits(one, name)
+		if strings.Contains(one, name) {
+			away = 0
+		}
+		switch {
+		case len(name) <= closest || away > least:
+		case away < least:
+			least, like = away, []string{one}
+		default:
+			like = append(like, one)
+		}
+	}
+	return like
 }
 
 // JobOf is how one job stands.
@@ -91,15 +117,6 @@ func JobOf(ctx context.Context, o Operator, name string) (diagnose.Job, error) {
 		return diagnose.Job{}, NoJob(name, names(s.Jobs))
 	}
 	return s.Jobs[at], nil
-}
-
-// someOf names as many as one likes to read.
-func someOf(names []string) string {
-	const most = 30
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more: baton job list", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // LastRun is the id of the run of a job that goes on, or else of the last one.

@@ -20,6 +20,9 @@ var keptBack = []string{
 	"NOTIFY_SOCKET", "WATCHDOG_",
 	// They speak of descriptors and a process that are not the command's.
 	"LISTEN_", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID",
+	// What the daemon was started by is no parent of a run. Where and how it sends its own traces is not where a
+	// command does, and the headers are secret.
+	"TRACEPARENT", "TRACESTATE", "BAGGAGE", "OTEL_",
 	// The daemon's own secrets. A job names those that are its business.
 	"CREDENTIALS_DIRECTORY",
 	// The daemon's settings, with passwords in some. See kept for the rest.
@@ -31,14 +34,15 @@ var keptBack = []string{
 var kept = []string{"BATON_CONFIG", held.Locks}
 
 // environment is what the command of a run gets, and what of it is secret. Of
-// variables with the same name the last one counts.
-func (c *Program) environment(r job.Run) (env, secrets []string, err error) {
+// variables with the same name the last one counts. login is what is known of its user.
+func (c *Program) environment(r job.Run, login map[string]string) (env, secrets []string, err error) {
 	set := map[string]string{}
 	for _, e := range c.o.Environ {
 		if name, value, ok := strings.Cut(e, "="); ok && !isKeptBack(name) {
 			set[name] = value
 		}
 	}
+	maps.Copy(set, login)
 	file := map[string]string{}
 	if c.config.EnvFile != "" {
 		if err := secret.ReadEnvFile(c.config.EnvFile, file); err != nil {
@@ -75,6 +79,12 @@ func (c *Program) identify(r job.Run, set map[string]string) {
 		"BATON_JOB": r.Job, "BATON_RUN_ID": r.ID, "BATON_TRIGGER": string(r.Trigger), "BATON_ATTEMPT": strconv.Itoa(max(r.Attempt, 1)),
 		held.Locks: strings.TrimSpace(set[held.Locks] + " " + lock.String()),
 	})
+	if c.o.Traceparent != nil {
+		if parent := c.o.Traceparent(r.ID); parent != "" {
+			set["TRACEPARENT"] = parent
+			delete(set, "TRACESTATE") // of another parent
+		}
+	}
 	if !r.Slot.IsZero() {
 		zone, err := time.LoadLocation(c.config.TimeZone)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/testsupport"
 )
 
 // forgetful is an output store that answers a few times that it cannot be reached.
@@ -37,13 +39,9 @@ func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 	}
 	p := newPrintout(nil, 1<<16, func(ctx context.Context, offset int64, text []byte) error {
 		return kept.AppendOutput(ctx, Output{Offset: offset, Text: text})
-	}, zap.NewNop())
+	}, nil, zap.NewNop())
 	_, _ = p.Write([]byte("first\n"))
-	for began := time.Now(); !taken(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			t.Fatal("what was not taken is not sent again")
-		}
-	}
+	testsupport.Await(t, "what was not taken to be sent again", taken)
 	_, _ = p.Write([]byte("last\n"))
 	p.close(time.Minute)
 	if got := kept.text(t); got != "first\nlast\n" {

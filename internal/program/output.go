@@ -32,6 +32,7 @@ const (
 type printout struct {
 	secrets *secret.Redactor
 	ship    func(ctx context.Context, offset int64, text []byte) error
+	file    *logFile // nil: none
 	log     *zap.Logger
 
 	mu      sync.Mutex
@@ -41,20 +42,38 @@ type printout struct {
 	abandon context.CancelFunc // ends the shipping; nil: it has not begun
 }
 
-func newPrintout(secrets []string, keep int, ship func(context.Context, int64, []byte) error, log *zap.Logger) *printout {
+func newPrintout(secrets []string, keep int, ship func(context.Context, int64, []byte) error, file *logFile, log *zap.Logger) *printout {
 	return &printout{
-		secrets: secret.NewRedactor(secrets), ship: ship, log: log,
+		secrets: secret.NewRedactor(secrets), ship: ship, file: file, log: log,
 		end: tailBuffer{limit: keep}, over: make(chan struct{}),
 	}
 }
 
 // Write takes what the command prints.
 func (p *printout) Write(text []byte) (int, error) {
+	p.toFile(p.pass(text, false))
+	return len(text), nil
+}
+
+// pass takes text without its secrets into what is kept, and returns it for the file.
+func (p *printout) pass(text []byte, last bool) (clean []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.secrets.Pass(text, false, p.end.write)
+	p.secrets.Pass(text, last, func(piece []byte) {
+		p.end.write(piece)
+		if p.file != nil {
+			clean = append(clean, piece...)
+		}
+	})
 	p.beginShipping()
-	return len(text), nil
+	return clean
+}
+
+// toFile waits for the disk, without the lock: what is kept is shipped meanwhile.
+func (p *printout) toFile(text []byte) {
+	if p.file != nil && len(text) > 0 {
+		p.file.write(text)
+	}
 }
 
 // beginShipping begins with the first that is printed. The lock is held.
@@ -91,12 +110,14 @@ func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
 
 // close ends the printing, and waits for what is left to be shipped, for a while.
 func (p *printout) close(within time.Duration) {
+	p.toFile(p.pass(nil, true))
 	p.mu.Lock()
-	p.secrets.Pass(nil, true, p.end.write)
-	p.beginShipping()
 	abandon := p.abandon
 	p.mu.Unlock()
 	close(p.over)
+	if p.file != nil {
+		defer p.file.close(min(within, logLast))
+	}
 	if abandon == nil {
 		return
 	}

@@ -4,15 +4,18 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"baton/internal/command"
 	"baton/internal/config"
@@ -32,6 +35,8 @@ type Options struct {
 	Drain, Finish time.Duration
 	// Known are the node's own secrets, which a command may print all the same; nil: none.
 	Known func() []string
+	// Traceparent is the W3C Trace Context of a run, by its ID, for the variable of that name; "" or nil: there is none.
+	Traceparent func(runID string) string
 	// Output keeps the last Keep bytes of what is printed, for MaxAge; nil: nothing does.
 	Output outputStore
 	Keep   int
@@ -65,29 +70,28 @@ func New(c config.Job, leaseLost error, o Options) *Program {
 	return &Program{config: c, leaseLost: leaseLost, o: o}
 }
 
-// Run runs the command to its end: a job.Func. When ctx ends the command gets SIGTERM,
+// Run runs the command to its end: a job.Func. When ctx ends the command gets its stop signal,
 // its grace and SIGKILL, it and all that it has started; and whatever ctx does, all of
 // it is dead before the hard stop.
 func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
-	env, secrets, err := c.environment(r)
+	s, secrets, err := c.spec(r)
 	if err != nil {
 		return job.Result{}, err
 	}
-	if err := enterable(c.config.WorkingDir); err != nil {
-		return job.Result{}, err
-	}
-	argv := c.argv()
-	path, err := command.FindIn(argv[0], c.config.WorkingDir, env)
+	log := c.o.Log.With(zap.String("job", r.Job), zap.String("run_id", r.ID))
+	input, file, err := c.files(log)
 	if err != nil {
-		return job.Result{}, c.notRun(argv[0], r, err)
+		return job.Result{}, err
 	}
 	limit := c.limit(ctx)
-	printed := newPrintout(secrets, c.o.Keep, c.ship(r), c.o.Log.With(zap.String("job", r.Job), zap.String("run_id", r.ID)))
-	result, err := c.o.Wardens.Run(ctx, command.Spec{
-		Path: path, Argv: argv, Env: env, Dir: c.config.WorkingDir, Stdout: printed, Stderr: printed,
-		Grace: c.config.Grace, Until: limit, Drain: c.o.Drain / 2,
-		Begun: func() { job.Begun(ctx) },
-	})
+	printed := newPrintout(secrets, c.o.Keep, c.ship(r), file, log)
+	if input != nil {
+		defer input.Close() // it was read
+		s.Stdin = input
+	}
+	s.Stdout, s.Stderr, s.Until, s.Drain = printed, printed, limit, c.o.Drain/2
+	s.Begun = func() { job.Begun(ctx) }
+	result, err := c.o.Wardens.Run(ctx, s)
 	if result.Rest > 0 {
 		_, _ = fmt.Fprintf(printed, "baton: %s that the command had left behind %s ended\n",
 			count(result.Rest, "process", "processes"), was(result.Rest))
@@ -95,7 +99,7 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 	printed.close(min(shipLast, limit()))
 	res := job.Result{Output: printed.tail()}
 	if err != nil {
-		return res, c.notRun(argv[0], r, err)
+		return res, c.notRun(s.Argv[0], r, err)
 	}
 	if !result.Stopped && result.Signal == 0 {
 		res.ExitCode = &result.Code
@@ -106,21 +110,57 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 	return res, c.judge(result)
 }
 
-// Startable says why a job's command would not start here.
+// spec is what a run of the command needs and is known before it, and its secrets.
+func (c *Program) spec(r job.Run) (s command.Spec, secrets []string, err error) {
+	settings, who, err := settingsOf(c.config)
+	if err != nil {
+		return s, nil, err
+	}
+	env, secrets, err := c.environment(r, who.variables)
+	if err != nil {
+		return s, nil, err
+	}
+	if err := enterable("working directory", c.config.WorkingDir); err != nil {
+		return s, nil, err
+	}
+	argv := c.argv()
+	path, err := command.FindIn(argv[0], c.config.WorkingDir, env)
+	if err != nil {
+		return s, nil, c.notRun(argv[0], r, err)
+	}
+	return command.Spec{
+		Path: path, Argv: argv, Env: env, Dir: c.config.WorkingDir, Settings: settings,
+		Grace: c.config.Grace, StopSignal: unix.SignalNum(c.config.StopSignal),
+	}, secrets, nil
+}
+
+// files opens what the command reads, and where its output is appended; nil for what there is none.
+func (c *Program) files(log *zap.Logger) (input *os.File, output *logFile, err error) {
+	if c.config.Stdin != "" {
+		input, err = os.OpenFile(c.config.Stdin, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not keep us
+		if err == nil {
+			err = regular(input)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("stdin: %w", err)
+		}
+	}
+	if c.config.LogFile == "" {
+		return input, nil, nil
+	}
+	if output, err = openLog(c.config.LogFile, log); err != nil && input != nil {
+		err = errors.Join(err, input.Close())
+	}
+	return input, output, err
+}
+
+// Startable says why a job's command would not start here. It writes nothing.
 func Startable(j config.Job, nodeID string) error {
 	c := New(j, nil, Options{Environ: os.Environ()})
-	run := job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}
-	env, _, err := c.environment(run)
-	if err != nil {
+	if _, _, err := c.spec(job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}); err != nil {
 		return err
 	}
-	if err := enterable(j.WorkingDir); err != nil {
-		return err
-	}
-	if _, err := command.FindIn(c.argv()[0], j.WorkingDir, env); err != nil {
-		return c.notRun(c.argv()[0], run, err)
-	}
-	return nil
+	return appendable(j.LogFile)
 }
 
 // argv is the command line: with shell: true the text is a shell's.
@@ -166,9 +206,10 @@ var errLeaseRanOut = errors.New("it was ended before the lease could run out, wh
 func (c *Program) judge(r command.Result) error {
 	switch {
 	case r.Stopped && r.Signal == syscall.SIGKILL:
-		return errors.New("SIGTERM did not end it, so it was killed")
+		return fmt.Errorf("%s did not end it, so it was killed", cmp.Or(c.config.StopSignal, "SIGTERM"))
 	case r.Stopped:
 		return &stopped{r}
+	case r.Signal == 0 && slices.Contains(c.config.SuccessExitCodes, r.Code):
 	case r.ExitCode() != 0:
 		return errors.New(r.String())
 	}
@@ -190,6 +231,8 @@ func (c *Program) notRun(name string, r job.Run, err error) error {
 	switch errno := syscall.Errno(0); {
 	case errors.Is(err, command.ErrNotFound):
 		return fmt.Errorf("%w: %s: is it installed on this host (%s)?", command.ErrNotFound, name, r.Term.NodeID)
+	case errors.As(err, new(*command.SettingError)):
+		return errors.New(explained(err))
 	case errors.As(err, &unusable):
 		return fmt.Errorf("%w: %s: %s", command.ErrNoExec, name, unusable.Why)
 	case errors.As(err, &errno):
@@ -200,19 +243,19 @@ func (c *Program) notRun(name string, r job.Run, err error) error {
 	return err
 }
 
-// enterable reports whether a working directory can be entered, and not the command is missing.
-func enterable(dir string) error {
+// enterable says why a directory cannot be entered, else the command would be called missing.
+func enterable(what, dir string) error {
 	if dir == "" {
 		return nil
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("working directory %s is gone: no such file or directory", dir)
+		return fmt.Errorf("%s %s is gone: no such file or directory", what, dir)
 	case err != nil:
-		return fmt.Errorf("working directory cannot be entered: %w", err)
+		return fmt.Errorf("%s cannot be entered: %w", what, err)
 	case !info.IsDir():
-		return fmt.Errorf("working directory %s is not a directory", dir)
+		return fmt.Errorf("%s %s is not a directory", what, dir)
 	}
 	return nil
 }

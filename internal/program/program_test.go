@@ -139,7 +139,8 @@ func TestCommandThatFailsSaysHow(t *testing.T) {
 func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	j, o, _ := trial(`env | sort; cat; ls /proc/self/fd | wc -l`)
 	o.Environ = append(o.Environ, "HOME=/var/lib/baton", "NOTIFY_SOCKET=/run/n", "WATCHDOG_USEC=5", "LISTEN_FDS=1", "CREDENTIALS_DIRECTORY=/run/c",
-		"BATON_REDIS=redis://:password@x", "BATON_LOCK_KEY=wrong", "BATON_CONFIG=/etc/baton/baton.yaml", "BATON_LOCKS=outer=u:1", "SET=1", "FILE=1")
+		"BATON_REDIS=redis://:password@x", "BATON_LOCK_KEY=wrong", "BATON_CONFIG=/etc/baton/baton.yaml", "BATON_LOCKS=outer=u:1", "SET=1", "FILE=1",
+		"TRACEPARENT=the daemon's", "TRACESTATE=the daemon's", "BAGGAGE=b", "OTEL_EXPORTER_OTLP_HEADERS=key=secret", "OTEL_SERVICE_NAME=baton")
 	j.EnvFile = file(t, "env", "\n# a comment\n FILE = a file \nQUOTED=\"a 'b' \"\nSET=2\nTOKEN=x\nCRLF=y\r\nEMPTY=\n", 0o600)
 	j.Env = map[string]string{"SET": "3"}
 	j.Secrets = map[string]string{"TOKEN": file(t, "token", "hush\n", 0o600)}
@@ -164,7 +165,7 @@ func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	env, _, err := New(j, errLeaseLost, o).environment(oneRun)
+	env, _, err := New(j, errLeaseLost, o).environment(oneRun, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,6 +175,27 @@ func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	}
 	if !slices.Contains(env, "TOKEN=hush") {
 		t.Error("the command does not get its secret")
+	}
+}
+
+// A run's own parent counts, and with it nothing of another one's.
+func TestCommandKnowsItsTrace(t *testing.T) {
+	j, o, _ := trial("")
+	j.Env = map[string]string{"TRACEPARENT": "configured", "TRACESTATE": "configured", "OTEL_SERVICE_NAME": "report"}
+	for _, c := range []struct{ of, parent, state string }{{"00-aa-bb-01 of ", "00-aa-bb-01 of run-1", ""}, {"", "configured", "configured"}} {
+		o.Traceparent = func(id string) string {
+			if c.of == "" {
+				return ""
+			}
+			return c.of + id
+		}
+		env, _, err := New(j, errLeaseLost, o).environment(oneRun, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(env, "TRACESTATE=configured") != (c.state != "") || !slices.Contains(env, "TRACEPARENT="+c.parent) || !slices.Contains(env, "OTEL_SERVICE_NAME=report") {
+			t.Errorf("%q: %v", c.of, env)
+		}
 	}
 }
 
@@ -336,7 +358,7 @@ func TestTailOfTheOutputIsValidText(t *testing.T) {
 		{"x" + strings.Repeat("é", keepTail), strings.Repeat("é", keepTail/2)},
 		{strings.Repeat("é", keepTail) + "x", strings.Repeat("é", keepTail/2-1) + "x"},
 	} {
-		p := newPrintout(nil, 1<<16, nil, zap.NewNop())
+		p := newPrintout(nil, 1<<16, nil, nil, zap.NewNop())
 		_, _ = p.Write([]byte(c.print))
 		p.close(0)
 		if got := p.tail(); got != c.want {

@@ -15,6 +15,7 @@ import (
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
 )
 
 // relay is what a test hears of nodes that hand the lead on.
@@ -60,14 +61,10 @@ func (r *relay) join(ctx context.Context, wg *sync.WaitGroup, id string) {
 		r.t.Fatal(err)
 	}
 	wg.Go(func() { _ = e.Run(ctx) })
-	for deadline := time.Now().Add(soon); int(listening.Load()) < len(r.s); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatal("no hints are heard")
-		}
-	}
+	testsupport.Await(r.t, "hints to be heard", func() bool { return int(listening.Load()) >= len(r.s) })
 }
 
-// stepDown asks whoever leads by way of the masters, until one of them is its.
+// stepDown asks the leader to step down, by way of the masters.
 func (r *relay) stepDown() {
 	r.t.Helper()
 	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {

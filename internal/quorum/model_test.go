@@ -2,7 +2,6 @@ package quorum_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -98,36 +97,6 @@ func (m masters) hints(ctx context.Context) <-chan elector.Hint {
 	return all
 }
 
-// world is what the model test checks against: who acts, and under which epoch.
-type world struct {
-	t    *testing.T
-	seed uint64
-
-	mu     sync.Mutex
-	acting map[string]int64
-	last   int64 // the highest epoch that ever acted
-	terms  int
-}
-
-func (w *world) enter(id string, epoch int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for other, e := range w.acting {
-		w.t.Errorf("seed %d: %s acts under epoch %d while %s still acts under %d", w.seed, id, epoch, other, e)
-	}
-	if epoch <= w.last {
-		w.t.Errorf("seed %d: %s acts under epoch %d after %d", w.seed, id, epoch, w.last)
-	}
-	w.acting[id], w.last = epoch, epoch
-	w.terms++
-}
-
-func (w *world) leave(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.acting, id)
-}
-
 // weather gives each request on one link, from a node to a master, a fault; it
 // changes every few seconds.
 type weather struct {
@@ -194,7 +163,7 @@ func TestTwoNodesNeverActAtOnce(t *testing.T) {
 
 func contend(t *testing.T, seed uint64) {
 	n := []int{3, 5}[seed%2]
-	w := &world{t: t, seed: seed, acting: map[string]int64{}}
+	w := fakelock.NewWorld(t, seed, timing.Drain)
 	m := newMasters(n, timing.TTL)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -215,7 +184,7 @@ func contend(t *testing.T, seed uint64) {
 			return f
 		})
 		nodes = append(nodes, start(t, id, lock, m.hints(ctx), func(ctx context.Context, term *elector.Term) error {
-			return w.act(ctx, id, term)
+			return w.Act(ctx, id, term)
 		}))
 	}
 	for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); {
@@ -240,29 +209,10 @@ func contend(t *testing.T, seed uint64) {
 			t.Errorf("seed %d: node %s died although its work always returns", seed, n.id)
 		}
 	}
-	if w.terms < 20 {
-		t.Errorf("seed %d: only %d terms: the weather was too good, or too bad, to test anything", seed, w.terms)
+	if w.Terms() < 20 {
+		t.Errorf("seed %d: only %d terms: the weather was too good, or too bad, to test anything", seed, w.Terms())
 	}
-	t.Logf("%d terms", w.terms)
+	t.Logf("%d terms", w.Terms())
 	cancel()
 	time.Sleep(time.Minute) // the last requests are still on their way
-}
-
-// act is the work of a term. It drains for up to the drain time; a node acts from
-// the moment its work starts until it has returned.
-func (w *world) act(ctx context.Context, id string, term *elector.Term) error {
-	w.enter(id, term.Epoch())
-	defer w.leave(id)
-	if rng := rand.New(rand.NewPCG(uint64(term.Epoch()), 2)); rng.IntN(4) == 0 {
-		select { // work that ends by itself
-		case <-ctx.Done():
-		case <-time.After(time.Duration(rng.Int64N(int64(20 * time.Second)))):
-			return nil
-		}
-	}
-	<-ctx.Done()
-	if !errors.Is(context.Cause(ctx), elector.ErrLeaseLost) {
-		time.Sleep(time.Duration(term.Epoch() % int64(timing.Drain)))
-	}
-	return nil
 }

@@ -70,7 +70,7 @@ func TestQuorumOfRedisConforms(t *testing.T) {
 			locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Bench {
 				key := fmt.Sprint("lock:", t.Name(), ttl)
 				open := func(id string) elector.Lock {
-					// Two cores may run everything at once: nobody is slow before the lease is.
+					// Two cores may run everything at once: no request is slow before it has taken a lease's length.
 					return newLock(t, id, s.locks(t, key, id, ttl), quorum.Options{TTL: ttl, Timeout: ttl})
 				}
 				return locktest.Bench{
@@ -98,9 +98,7 @@ func TestQuorumOfRedisConforms(t *testing.T) {
 func (s servers) each(t *testing.T, command string, args ...any) {
 	t.Helper()
 	for _, r := range s {
-		if _, err := r.Conn().Do(command, args...); err != nil {
-			t.Fatal(err)
-		}
+		r.Client(t).Do(command, args...)
 	}
 }
 
@@ -139,7 +137,7 @@ func (w *witness) leave(id, why string) {
 	w.ended = append(w.ended, id+": "+why)
 }
 
-// leader returns who acts, "" if nobody, and how many terms there were.
+// leader returns the acting node, "" if there is none, and how many terms there were.
 func (w *witness) leader() (id string, terms int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

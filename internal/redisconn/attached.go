@@ -6,7 +6,7 @@ import (
 )
 
 // Attached is what uses the store beside its calls, under a name, until it is detached or the store is
-// closed. The first call makes it.
+// closed. The first call makes it. Of a store that is closed it is made, and closed at once: nothing would end it.
 func (s *Store) Attached(name string, open func() io.Closer) io.Closer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -14,6 +14,10 @@ func (s *Store) Attached(name string, open func() io.Closer) io.Closer {
 		return made
 	}
 	made := open()
+	if s.closed {
+		_ = made.Close() // it has done nothing yet
+		return made
+	}
 	if s.attached == nil {
 		s.attached = map[string]io.Closer{}
 	}
@@ -45,7 +49,7 @@ func (s *Store) Detach(name string) error {
 func (s *Store) detachAll() error {
 	s.mu.Lock()
 	all := s.attached
-	s.attached = nil
+	s.attached, s.closed = nil, true
 	s.mu.Unlock()
 	var failed []error
 	for _, made := range all {

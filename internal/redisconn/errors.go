@@ -24,12 +24,12 @@ var remedies = map[string]string{
 	"NOAUTH":      "redis requires a password: set redis.password_file",
 	"WRONGPASS":   "redis refuses the user or password: check redis.username and redis.password_file",
 	"NOPERM":      "the redis user lacks a permission: grant it by ACL SETUSER",
-	"READONLY":    "this redis is a replica: is redis.url the master's? If it has just failed over, wait",
+	"READONLY":    "this redis is a replica: is the configured address the master's? If it has just failed over, wait",
 	"LOADING":     "redis is loading its data: wait",
 	"MASTERDOWN":  "this redis is a replica that has lost its master: wait for the failover",
 	"CLUSTERDOWN": "the redis cluster does not serve this slot: wait for the failover",
-	"MOVED": "another node of the redis cluster serves this slot: wait if it is being moved; if redis.url is set, name the nodes " +
-		"in redis.cluster instead",
+	"MOVED": "another node of the redis cluster serves this slot: wait if it is being moved; if it is configured by url, name the nodes " +
+		"under cluster instead",
 	"ASK":        "the redis cluster is moving this slot to another node: wait",
 	"TRYAGAIN":   "the redis cluster is moving the keys of this slot to another node: wait until all are there",
 	"DENIED":     "redis runs in protected mode: give it a password, or bind it to an address of its own",
@@ -58,11 +58,11 @@ func Explain(err error) error {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	case strings.Contains(err.Error(), "redigo: "):
 		// The client library has no sentinel for a reply that it cannot parse.
-		return fmt.Errorf("the server's answer is not Redis' protocol: is redis.url right? (%w)", err)
+		return fmt.Errorf("the server's answer is not Redis' protocol: is the configured address right? (%w)", err)
 	case errors.As(err, new(unreached)), errors.As(err, new(unanswered)): // explained before
 		return err
 	case errors.As(err, &network) && network.Op == "dial":
-		return unreached{fmt.Errorf("%w: is redis running there, and is redis.url right?", err)}
+		return unreached{fmt.Errorf("%w: is redis running there, and is the configured address right?", err)}
 	case errors.As(err, &network), hungUp(err), errors.Is(err, context.DeadlineExceeded):
 		return unanswered{err}
 	}

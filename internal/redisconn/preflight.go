@@ -15,6 +15,7 @@ import (
 // PreflightOptions are the uses of a Redis.
 type PreflightOptions struct {
 	Subject string // the subject of findings; "redis" if empty
+	Section string // of the configuration, for remedies; "redis" if empty
 	// LockKey is the election's lock, "" if it is in another store.
 	LockKey        string
 	WithoutScripts bool // the lock is taken without scripts
@@ -32,6 +33,9 @@ type PreflightOptions struct {
 func Preflight(ctx context.Context, s *Store, o PreflightOptions) (findings []finding.Finding, usable bool) {
 	if o.Subject == "" {
 		o.Subject = "redis"
+	}
+	if o.Section == "" {
+		o.Section = "redis"
 	}
 	r := &examination{options: o, subject: o.Subject, failover: s.FailsOver(), cluster: s.IsCluster()}
 	servers, err := s.Masters(ctx)
@@ -67,14 +71,12 @@ func (x *examination) add(severity finding.Severity, what, consequence, remedy s
 }
 
 func (x *examination) away(err error) {
+	consequence := "this host cannot lead. If no host reaches it, no node leads, and nothing is flushed"
 	if x.options.Store {
-		x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)),
-			"jobs that read it fail, and no others; nothing is lost that it keeps", "start it, or correct redis.url in the configuration")
-		return
+		consequence = "jobs that read it fail, and no others; nothing is lost that it keeps"
 	}
-	x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)),
-		"this host cannot lead. If no host reaches it, no node leads, and nothing is flushed",
-		"start it, or correct the section redis of the configuration")
+	x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)), consequence,
+		"start it, or correct "+x.options.Section+" in the configuration")
 }
 
 // forData is the severity of a risk to data: info if the server has none.

@@ -27,7 +27,7 @@ func TestAServerKeepsWhatIsKnownThatItKeeps(t *testing.T) {
 
 // One wording for one loss, wherever it is told.
 func TestWhatEverysecLosesIsSaidAlike(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/doctor.md", "docs/explanation/guarantees.md"} {
+	for _, name := range []string{"docs/overview.md", "docs/doctor.md", "docs/explanation/guarantees.md"} {
 		text, err := os.ReadFile("../../" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -43,11 +43,12 @@ func (x *examination) role(f facts) {
 	if f.info["role"] == "slave" {
 		x.add(finding.SeverityError, "it is a replica of "+f.info["master_host"]+":"+f.info["master_port"],
 			"it accepts no writes: no node leads, and nothing is flushed",
-			"put the master into redis.url; or name the Sentinels in redis.sentinel, so that a failover is followed")
+			"put the master into "+x.options.Section+".url; or name the Sentinels in "+x.options.Section+
+				".sentinel, so that a failover is followed")
 	}
 	if f.info["redis_mode"] == "cluster" && !x.cluster {
 		x.add(finding.SeverityError, "it is a node of a Cluster", "keys that other nodes have cannot be reached",
-			"name some nodes in redis.cluster instead of redis.url")
+			"name some nodes in "+x.options.Section+".cluster instead of "+x.options.Section+".url")
 	}
 	if f.info["loading"] == "1" {
 		x.add(finding.SeverityWarning, "it is loading its data", "until it has, no node leads and nothing is flushed", "wait")

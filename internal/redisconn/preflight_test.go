@@ -264,7 +264,7 @@ func TestAFailedSnapshotIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, r, "BGSAVE")
-	await(t, "the snapshot fails", func() error {
+	testsupport.AwaitNoError(t, "the snapshot fails", func() error {
 		if info, err := redis.String(conn.Do("INFO", "persistence")); err != nil || !strings.Contains(info, "rdb_last_bgsave_status:err") {
 			return fmt.Errorf("not yet: %w", err)
 		}
@@ -281,23 +281,10 @@ func must(t *testing.T, r *testsupport.Redis, name string, args ...any) {
 	}
 }
 
-func await(t *testing.T, what string, ok func() error) {
-	t.Helper()
-	err := ok()
-	for end := time.Now().Add(time.Minute); err != nil; err = ok() {
-		if time.Now().After(end) {
-			t.Fatalf("after a minute it is not so that %s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 func TestOfAStoreNothingIsToldThatOnlyALockHas(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	if _, err := r.Conn().Do("CONFIG", "SET", "save", ""); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("CONFIG", "SET", "save", "")
 	found := examine(t, redisconn.Options{URL: r.URL()}, redisconn.PreflightOptions{Subject: `store "shop"`, Data: true, Store: true})
 	wantTold(t, found, finding.SeverityError, "keeps nothing on disk")
 	for _, f := range found {

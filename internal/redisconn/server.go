@@ -239,6 +239,12 @@ func (c *conn) heed(err error) {
 	}
 }
 
+// IsDenied reports that the Redis user lacks a permission.
+func IsDenied(err error) bool {
+	refusal, ok := errors.AsType[redis.Error](err)
+	return ok && Code(refusal) == "NOPERM"
+}
+
 // Code is the word that says what kind of error a reply is. Before version 7, what
 // a command inside a script was answered stands within the text of an ERR.
 func Code(refusal redis.Error) string {

@@ -50,6 +50,7 @@ type Store struct {
 
 	mu       sync.Mutex
 	attached map[string]io.Closer // by name
+	closed   bool
 }
 
 // Open checks the options. It does not connect: Redis may be unavailable.

@@ -30,7 +30,7 @@ func NewNamePace() *Pace {
 	return &p
 }
 
-// scanning is HSCAN, SSCAN or ZSCAN, one after the other. The next one is sent as soon as
+// scanning is HSCAN, SSCAN or ZSCAN, one after the other. Unless elements are large, the next one is sent as soon as
 // the cursor is known, so that Redis collects its elements while those of the last reply
 // are read.
 type scanning struct {
@@ -77,7 +77,8 @@ func (w *wire) sendScan(q *scanning) error {
 	return w.send()
 }
 
-// readScan reads one reply, and sends the next command meanwhile if there is more to do.
+// readScan reads one reply, and sends the next command if there is more to do: meanwhile, unless a reply
+// has a large element, of which two are not to be in memory at once.
 func (w *wire) readScan(q *scanning) (more bool, err error) {
 	n, err := readArray(w.reader)
 	took := time.Since(q.sent)
@@ -93,7 +94,8 @@ func (w *wire) readScan(q *scanning) (more bool, err error) {
 		return false, err
 	}
 	q.cursor = string(t.All)
-	if more = q.cursor != "0" && !q.enough(); more {
+	ahead := q.pace.Depth() > 1
+	if more = q.cursor != "0" && !q.enough(); more && ahead {
 		if err := w.sendScan(q); err != nil {
 			return false, err
 		}
@@ -118,5 +120,11 @@ func (w *wire) readScan(q *scanning) (more bool, err error) {
 		at += size
 	}
 	q.pace.Learn(paced)
-	return more, nil
+	if ahead || !more {
+		return more, nil
+	}
+	if more = !q.enough(); more {
+		err = w.sendScan(q)
+	}
+	return more, err
 }

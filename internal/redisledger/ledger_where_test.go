@@ -8,18 +8,15 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
 // ledgerOn opens a Redis and makes its ledger, of a lock that owner "a" holds.
 func ledgerOn(t *testing.T, o redisconn.Options) *Ledger {
 	t.Helper()
-	store, err := redisconn.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	_, err = store.Run(t.Context(), "baton", func(c redis.Conn) (any, error) { return c.Do("SET", "baton", "a", "PX", 60_000) })
+	store := redistest.Open(t, o)
+	_, err := store.Run(t.Context(), "baton", func(c redis.Conn) (any, error) { return c.Do("SET", "baton", "a", "PX", 60_000) })
 	if err != nil {
 		t.Fatal(err)
 	}

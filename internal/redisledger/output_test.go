@@ -10,17 +10,14 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
 func newOutputs(t *testing.T) (*Ledger, redis.Conn) {
 	t.Helper()
 	server := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
 	return NewLedger(store, LedgerOptions{LockKey: "baton"}), server.Conn()
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
@@ -24,12 +25,7 @@ func newRig(t *testing.T) *rig {
 
 func openStore(t *testing.T, url string) *redisconn.Store {
 	t.Helper()
-	s, err := redisconn.Open(redisconn.Options{URL: url, ClientName: "baton-test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return redistest.Open(t, redisconn.Options{URL: url, ClientName: "baton-test"})
 }
 
 // loadScripts spares a test the NOSCRIPT round trip before it loses a reply.

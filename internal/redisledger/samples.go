@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -17,7 +18,9 @@ import (
 // The stream {K}:samples has the recent lag of the flushes under a lock, for plots. An entry has
 //   - epoch and node, the term that it was measured in;
 //   - levels, a line for each flush: its job, and unless nothing waits the lag in
-//     milliseconds and the backlog: "users 1500 77".
+//     milliseconds and the backlog: "users 1500 77";
+//   - span, the milliseconds since the leader's entry before, and rows, a line for each flush that has
+//     written rows since then: "users 5000"; both are missing in the first entry of a term.
 //
 // Writing an entry does not verify the leader. An entry of a deposed leader does no harm: its
 // figures were measured in Redis, nothing is decided by them, and readers skip an entry whose
@@ -39,22 +42,27 @@ type Sample struct {
 	ID     string    // its place in the stream
 	NodeID string
 	Epoch  int64
+	Span   time.Duration    // since the leader's sample before; 0: not known
 	Levels map[string]Level // by job
 }
 
-// Level is the lag of one flush.
+// Level is the lag of one flush, and what it has written.
 type Level struct {
 	Lag     time.Duration
 	Backlog int64
+	Rows    int64 // since the sample before
 }
 
 // AddSample adds an entry; s.At and s.ID are Redis' to choose.
 func (l *Ledger) AddSample(ctx context.Context, s Sample) error {
 	key := l.keys.Samples()
 	_, err := l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
+		fields := redis.Args{key, "MAXLEN", "~", keepSamples, "*", "epoch", s.Epoch, "node", s.NodeID, "levels", encodeLevels(s.Levels)}
+		if s.Span > 0 {
+			fields = fields.Add("span", s.Span.Milliseconds(), "rows", encodeRows(s.Levels))
+		}
 		err := redisconn.SendAll(c,
-			redisconn.Cmd("XADD", key, "MAXLEN", "~", keepSamples, "*", "epoch", s.Epoch, "node", s.NodeID, "levels",
-				encodeLevels(s.Levels)),
+			redisconn.Cmd("XADD", fields...),
 			redisconn.Cmd("PEXPIRE", key, samplesAge.Milliseconds()))
 		if err != nil {
 			return nil, err
@@ -108,23 +116,46 @@ func decodeSample(entry any) (s Sample, ok bool) {
 	if s.Epoch, err = strconv.ParseInt(fields["epoch"], 10, 64); err != nil || s.Epoch >= maxEpoch {
 		return s, false
 	}
-	s.Levels, ok = decodeLevels(fields["levels"])
-	return s, ok
+	if s.Levels, ok = decodeLevels(fields["levels"]); !ok {
+		return s, false
+	}
+	if ms := intField(fields["span"]); ms > 0 && ms < time.Hour.Milliseconds() {
+		s.Span = time.Duration(ms) * time.Millisecond
+		addRows(s.Levels, fields["rows"])
+	}
+	return s, true
 }
 
 // maxEpoch is above every epoch: Lua cannot count higher.
 const maxEpoch = 1 << 53
 
-func encodeLevels(levels map[string]Level) string {
-	names := make([]string, 0, len(levels))
-	for name := range levels {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+func encodeRows(levels map[string]Level) string {
 	var text []byte
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
+		if n := levels[name].Rows; n > 0 {
+			text = fmt.Appendf(text, "%s %d\n", name, n)
+		}
+	}
+	return string(text)
+}
+
+// addRows adds the rows of a sample to its levels. Unreadable ones are left out.
+func addRows(levels map[string]Level, text string) {
+	for line := range strings.Lines(text) {
+		name, number, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if v, ok := levels[name]; ok && err == nil && n > 0 {
+			v.Rows = n
+			levels[name] = v
+		}
+	}
+}
+
+func encodeLevels(levels map[string]Level) string {
+	var text []byte
+	for _, name := range slices.Sorted(maps.Keys(levels)) {
 		text = append(text, name...)
-		if v := levels[name]; v != (Level{}) {
+		if v := levels[name]; v.Lag != 0 || v.Backlog != 0 {
 			text = append(text, ' ')
 			text = strconv.AppendInt(text, v.Lag.Milliseconds(), 10)
 			text = append(text, ' ')

@@ -43,6 +43,32 @@ func TestSamplesAreReadOnFromWhereOneWas(t *testing.T) {
 	}
 }
 
+func TestASampleHasTheRowsThatWereWrittenSinceTheOneBefore(t *testing.T) {
+	t.Parallel()
+	g, l := ledgerRig(t)
+	want := map[string]Level{"users": {Lag: time.Second, Backlog: 1, Rows: 5000}, "idle": {}, "quick": {Rows: 3}}
+	addSample(t, l, 7, want) // the first of a term: no time is known
+	if err := l.AddSample(t.Context(), Sample{Epoch: 7, Span: 15 * time.Second, Levels: want}); err != nil {
+		t.Fatal(err)
+	}
+	for _, odd := range []string{"users -4\nquick x\nother 5\n\n", "users"} {
+		g.Do("XADD", l.keys.Samples(), "*", "epoch", "7", "levels", "users\nquick\n", "span", "15000", "rows", odd)
+	}
+	g.Do("XADD", l.keys.Samples(), "*", "epoch", "7", "levels", "users\nquick\n", "span", "-1", "rows", "users 9\n")
+	got, _, _, err := l.Samples(t.Context(), "", 0)
+	if err != nil || len(got) != 5 || got[0].Span != 0 || got[0].Levels["users"].Rows != 0 || got[1].Span != 15*time.Second {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if diff := cmp.Diff(want, got[1].Levels); diff != "" {
+		t.Error(diff)
+	}
+	for _, s := range got[2:] {
+		if s.Levels["users"].Rows != 0 || s.Levels["quick"].Rows != 0 || len(s.Levels) != 2 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 func TestADeposedLeadersSampleIsLeftOut(t *testing.T) {
 	t.Parallel()
 	_, l := ledgerRig(t)
@@ -87,11 +113,15 @@ func TestAnHourOfManyJobsStaysSmall(t *testing.T) {
 	g, l := ledgerRig(t)
 	levels := map[string]Level{}
 	for n := range 200 {
-		levels[fmt.Sprintf("sync-the-table-%03d", n)] = Level{Lag: time.Duration(n) * 1234 * time.Millisecond, Backlog: int64(n) * 99_991}
+		levels[fmt.Sprintf("sync-the-table-%03d", n)] = Level{
+			Lag: time.Duration(n) * 1234 * time.Millisecond, Backlog: int64(n) * 99_991, Rows: int64(n) * 1001,
+		}
 	}
 	began := time.Now()
 	for range 400 {
-		addSample(t, l, 7, levels)
+		if err := l.AddSample(t.Context(), Sample{Epoch: 7, NodeID: "a", Span: SampleEvery, Levels: levels}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	wrote, began := time.Since(began), time.Now()
 	got, _, _, err := l.Samples(t.Context(), "", 0)

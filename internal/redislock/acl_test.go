@@ -11,6 +11,7 @@ import (
 	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
 )
 
 func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
@@ -26,10 +27,10 @@ func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
 			o.Key, o.NodeID, o.TTL = "baton", "a", 3*time.Second
 			a := campaign(t, s, o)
 			a.term(t)
-			await(t, "the node watches", func() error { return a.heard(0) })
+			testsupport.AwaitNoError(t, "the node watches", func() error { return a.heard(0) })
 			o.NodeID = "b"
 			b := campaign(t, s, o)
-			await(t, "the other node stands by", func() error {
+			testsupport.AwaitNoError(t, "the other node stands by", func() error {
 				if b.elector.Holder() != "a" {
 					return errors.New("it knows no leader")
 				}

@@ -103,7 +103,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 	o := redislock.LockOptions{Key: "baton", NodeID: "a", TTL: 15 * time.Second}
 	a := campaign(t, s, o)
 	term := a.term(t)
-	await(t, "the node watches", func() error {
+	testsupport.AwaitNoError(t, "the node watches", func() error {
 		if a.hints.Load() == 0 {
 			return errors.New("no hint yet")
 		}
@@ -114,7 +114,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 	watched := watchersOf(t, cluster)
 	master.Kill()
 	successor := cluster.AwaitOwner(o.Key, master)
-	await(t, "the lease is renewed at the new master", func() error {
+	testsupport.AwaitNoError(t, "the lease is renewed at the new master", func() error {
 		left, err := redis.Int64(successor.Conn().Do("PTTL", o.Key))
 		if err == nil && left < o.TTL.Milliseconds()*3/4 {
 			err = errors.New("the lease is old")
@@ -123,7 +123,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 	})
 	a.stillLeads(t, term, "after the failover")
 	if watched == master { // else nothing was cut
-		await(t, "it watches again", func() error {
+		testsupport.AwaitNoError(t, "it watches again", func() error {
 			if a.hints.Load() == hints {
 				return errors.New("no hint since")
 			}
@@ -134,7 +134,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 	// And while one pair of nodes is gone the others answer CLUSTERDOWN.
 	other := newLock(t, s, keyAt(t, cluster, anotherMaster(t, cluster, successor)), "b", time.Second)
 	successor.Kill()
-	await(t, "the cluster is down", func() error {
+	testsupport.AwaitNoError(t, "the cluster is down", func() error {
 		_, err := acquireOnce(t, other, "b-1")
 		if err == nil || !strings.Contains(err.Error(), "CLUSTERDOWN") {
 			return errors.New("it is not refused")
@@ -143,7 +143,7 @@ func TestALeaderOutlivesTheFailoverOfItsMaster(t *testing.T) {
 	})
 	master.Restart()
 	successor.Restart()
-	await(t, "the lock answers again", func() error { _, err := acquireOnce(t, other, "b-1"); return err })
+	testsupport.AwaitNoError(t, "the lock answers again", func() error { _, err := acquireOnce(t, other, "b-1"); return err })
 }
 
 // keyAt is a key that a master has.
@@ -171,7 +171,7 @@ func watchersOf(t *testing.T, cluster *testsupport.RedisCluster) *testsupport.Re
 }
 
 // While one caller asks for the first time who serves what, the others wait for the
-// answer: that nobody has told yet is no reason to say that nobody serves the slot.
+// answer: an unknown layout does not mean that no node serves the slot.
 func TestWhoeverIsFirstAtAClusterWaitsForItsLayout(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
@@ -203,7 +203,7 @@ func TestAWakeUpReachesEveryNodeOfACluster(t *testing.T) {
 	term := a.term(t)
 	b := campaign(t, openWith(t, redisconn.Options{Cluster: cluster.Addresses()}), redislock.LockOptions{Key: "baton", NodeID: "b",
 		TTL: ttl})
-	await(t, "both watch", func() error {
+	testsupport.AwaitNoError(t, "both watch", func() error {
 		if a.hints.Load() == 0 || b.hints.Load() == 0 || b.elector.Holder() != "a" {
 			return errors.New("not yet")
 		}
@@ -223,7 +223,7 @@ func TestAWakeUpReachesEveryNodeOfACluster(t *testing.T) {
 	// A URL of one node is not enough.
 	owner := cluster.Owner("baton")
 	single := newLock(t, openWith(t, redisconn.Options{URL: anotherMaster(t, cluster, owner).URL()}), "baton", "c", time.Second)
-	if _, err := acquireOnce(t, single, "c-1"); !errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "redis.cluster") {
+	if _, err := acquireOnce(t, single, "c-1"); !errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "under cluster") {
 		t.Errorf("acquire at another node: %v; want MOVED explained", err)
 	}
 }

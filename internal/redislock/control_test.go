@@ -114,7 +114,7 @@ func TestAPauseEndsTheTermAndKeepsEverybodyOut(t *testing.T) {
 	})
 }
 
-// Nobody waits for a poll to learn of an operator's word.
+// No node waits for a poll to learn of an operator's order.
 func TestOperatorsWakeThoseWhomItConcerns(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
@@ -207,9 +207,7 @@ func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
 func TestAForeignClientIsAskedToStepDownByItsOwner(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	e := redislock.NewElection(open(t, r), "baton", script.String)
-	if _, err := r.Conn().Do("SET", "baton", "java"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("SET", "baton", "java")
 	if owner, node, err := e.StepDown(t.Context(), "", ""); err != nil || owner != "java" || node != "" {
 		t.Errorf("asked %q on %q, %v", owner, node, err)
 	}

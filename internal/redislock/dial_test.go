@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
@@ -16,17 +17,13 @@ import (
 // when its context does.
 func TestDiallingASilentServerEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody answers
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, no program answers
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	for _, scheme := range []string{"redis", "rediss"} {
-		s, err := redisconn.Open(redisconn.Options{URL: scheme + "://" + l.Addr().String() + "/0", ClientName: "test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
+		s := redistest.Open(t, redisconn.Options{URL: scheme + "://" + l.Addr().String() + "/0", ClientName: "test"})
 		soon := testsupport.Paced(2 * time.Second)
 		lock := newLock(t, s, "baton", "a", time.Second)
 		for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){

@@ -12,6 +12,7 @@ import (
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
@@ -23,9 +24,7 @@ func TestLedgerConforms(t *testing.T) {
 	jobtest.Conformance(t, func(t *testing.T) (job.Ledger, func(owner string)) {
 		key := "election:" + t.Name()
 		lead := func(owner string) {
-			if _, err := r.Conn().Do("SET", key, owner); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("SET", key, owner)
 		}
 		return redisledger.NewLedger(open(t, r), redisledger.LedgerOptions{LockKey: key}), lead
 	})
@@ -37,9 +36,7 @@ func TestLedgerApartFromTheLockConforms(t *testing.T) {
 	jobtest.Conformance(t, func(t *testing.T) (job.Ledger, func(owner string)) {
 		key := "election:" + t.Name()
 		lead := func(owner string) {
-			if _, err := r.Conn().Do("HSET", "{"+key+"}:fence", "owner", owner, "epoch", owner[0]); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("HSET", "{"+key+"}:fence", "owner", owner, "epoch", owner[0])
 		}
 		lead("~") // who asks for nothing
 		return redisledger.NewLedger(open(t, r), redisledger.LedgerOptions{LockKey: key, ByEpoch: true}), lead
@@ -195,9 +192,7 @@ func TestALockThatAForeignClientHoldsForEverIsJustHeld(t *testing.T) {
 	if _, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o0"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Conn().Do("SET", "baton", "somebody"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("SET", "baton", "somebody")
 	for _, polling := range []bool{false, true} {
 		a, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1", Polling: polling})
 		if err != nil || a.Outcome != elector.Held || a.Holder != "" || a.Left < time.Minute {
@@ -216,9 +211,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	}{
 		{"the lock key has another type", func(t *testing.T) redisconn.Options {
 			r := testsupport.StartRedis(t)
-			if _, err := r.Conn().Do("SADD", "baton", "x"); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("SADD", "baton", "x")
 			return redisconn.Options{URL: r.URL()}
 		}, `key "baton" is a set and should be a string: ` +
 			`a key of the election has the wrong type: is it used by another program? Choose another election.lock_key`},
@@ -244,13 +237,9 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := redisconn.Open(c.start(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
+			s := redistest.Open(t, c.start(t))
 			lock := newLock(t, s, "baton", "a", time.Second)
-			_, err = lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+			_, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
 			if !errors.Is(err, elector.ErrRefused) {
 				t.Fatalf("acquire: %v, want a refusal", err)
 			}
@@ -266,11 +255,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 func TestALeaderIsFoundAndStaysWhileTheMemoryIsFull(t *testing.T) {
 	r := testsupport.StartRedis(t, testsupport.RedisArgs("--maxmemory", "1b"))
 	for _, design := range []string{"scripts", "redisson"} {
-		s, err := redisconn.Open(redisconn.Options{URL: r.URL()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
+		s := redistest.Open(t, redisconn.Options{URL: r.URL()})
 		o := designs[design]
 		o.Key, o.NodeID, o.TTL = design, "a", time.Minute
 		lock := designedLock(t, s, o)
@@ -303,11 +288,7 @@ func TestAServerThatIsNotRedisIsNamedAsSuch(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	s, err := redisconn.Open(redisconn.Options{URL: "redis://" + l.Addr().String() + "/0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := redistest.Open(t, redisconn.Options{URL: "redis://" + l.Addr().String() + "/0"})
 	_, err = newLock(t, s, "baton", "a", time.Second).Acquire(t.Context(), elector.Candidate{Owner: "o1"})
 	if err == nil || errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "not Redis' protocol") {
 		t.Errorf("acquire: %v", err)
@@ -330,9 +311,7 @@ func address(r *testsupport.Redis) string { return "redis://" + r.Addr() + "/0" 
 
 func TestASlotFarAheadIsNotClaimed(t *testing.T) {
 	r := testsupport.StartRedis(t)
-	if _, err := r.Conn().Do("SET", "baton", "o1"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("SET", "baton", "o1")
 	ledger := redisledger.NewLedger(open(t, r), redisledger.LedgerOptions{LockKey: "baton"})
 	claim := func(ahead time.Duration) error {
 		return ledger.Claim(t.Context(), job.Run{ID: "r", Job: "report", Slot: time.Now().Add(ahead), Attempt: 1,

@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
@@ -22,11 +23,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
 			proxy := testsupport.NewProxy(t, r.Addr())
-			behind, err := redisconn.Open(redisconn.Options{URL: r.URLThrough(proxy)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = behind.Close() })
+			behind := redistest.Open(t, redisconn.Options{URL: r.URLThrough(proxy)})
 			o.Key, o.TTL = "baton", 5*time.Second
 			node := func(s *redisconn.Store, id string) *redislock.Lock {
 				o.NodeID = id
@@ -55,9 +52,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			second := ask(b, "o2")
-			if _, err := r.Conn().Do("FLUSHALL"); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("FLUSHALL")
 			proxy.Unhang()
 			time.Sleep(200 * time.Millisecond) // for the renewal to arrive
 
@@ -72,7 +67,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 }
 
 // A Redis that hung carries out what it was asked before. By then leases have run out
-// that whoever asked knew could not: their locks have not vanished.
+// that the asking node knew could not: their locks have not vanished.
 func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
 	t.Parallel()
 	for design, o := range designs {

@@ -12,6 +12,7 @@ import (
 	"baton/internal/heartbeat"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
+	"baton/internal/testsupport"
 )
 
 // candidate is a node with a real elector and a real lock.
@@ -83,7 +84,7 @@ func campaign(t *testing.T, s *redisconn.Store, o redislock.LockOptions) *candid
 // term waits until the node leads.
 func (c *candidate) term(t *testing.T) *elector.Term {
 	t.Helper()
-	await(t, "the node leads", func() error {
+	testsupport.AwaitNoError(t, "the node leads", func() error {
 		if c.elector.Leading() == nil {
 			_, why := c.elector.Waiting()
 			return fmt.Errorf("it does not; the store's trouble: %w; waiting: %s", c.elector.StoreTrouble(), why)

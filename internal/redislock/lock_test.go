@@ -13,6 +13,7 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
@@ -22,12 +23,7 @@ import (
 // open connects to a private Redis.
 func open(t *testing.T, r *testsupport.Redis) *redisconn.Store {
 	t.Helper()
-	s, err := redisconn.Open(redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return redistest.Open(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
 }
 
 func newLock(t *testing.T, s *redisconn.Store, key, node string, ttl time.Duration) *redislock.Lock {
@@ -70,9 +66,7 @@ func TestRedisLockConforms(t *testing.T) {
 				return locktest.Bench{
 					TTL: ttl, A: node("a"), B: node("b"), C: node("c"), Sleep: time.Sleep,
 					Flush: func() {
-						if _, err := r.Conn().Do("FLUSHALL"); err != nil {
-							t.Fatal(err)
-						}
+						r.Client(t).Do("FLUSHALL")
 					},
 					StepDown: func(to, reason string) error {
 						_, _, err := redislock.NewElection(s, o.Key, o.Format).StepDown(t.Context(), to, reason)
@@ -256,9 +250,7 @@ func TestAnOrderToAnotherOwnerIsNotOurs(t *testing.T) {
 	if _, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Conn().Do("HSET", "{baton}:control", "stepdown_owner", "o0"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("HSET", "{baton}:control", "stepdown_owner", "o0")
 	if order, err := lock.Renew(t.Context(), "o1", 1); err != nil || order.StepDown {
 		t.Errorf("renew: %+v, %v", order, err)
 	}

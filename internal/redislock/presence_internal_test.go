@@ -10,6 +10,7 @@ import (
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 )
@@ -19,11 +20,7 @@ import (
 func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	store := redistest.Open(t, redisconn.Options{URL: r.URL(), Timeout: time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for _, withoutScripts := range []bool{false, true} {
@@ -100,11 +97,7 @@ func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 func TestWhoeverStandsAsideKeepsNobodyWaitingForItsPriority(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	store := redistest.Open(t, redisconn.Options{URL: r.URL(), Timeout: time.Second})
 	node := func(id string, priority int) *Lock {
 		l, err := NewLock(store, LockOptions{Key: "k", NodeID: id, TTL: 10 * time.Second, Presence: Presence{Priority: priority}})
 		if err != nil {
@@ -139,11 +132,7 @@ func TestWhoeverStandsAsideKeepsNobodyWaitingForItsPriority(t *testing.T) {
 func TestWhatChangesDuringARequestIsTold(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	store := redistest.Open(t, redisconn.Options{URL: r.URL(), Timeout: time.Second})
 	node := func(id string) *Lock {
 		l, err := NewLock(store, LockOptions{Key: "k", NodeID: id, TTL: 10 * time.Second})
 		if err != nil {
@@ -201,11 +190,7 @@ func (a answered) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs ..
 func TestALeaseThatEndsWhileARequestIsOnItsWayHasNotVanished(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	store := redistest.Open(t, redisconn.Options{URL: r.URL(), Timeout: 10 * time.Second})
 	for key, withoutScripts := range map[string]bool{"lua": false, "setnx": true} {
 		ttl := testsupport.Paced(900 * time.Millisecond)
 		node := func(id string) *Lock {

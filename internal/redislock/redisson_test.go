@@ -181,9 +181,7 @@ func TestAnUnlockWakesStandbys(t *testing.T) {
 	}
 	next(0, elector.HintReleased)
 	for i, channel := range map[int]string{1: "{plain}:wake", 2: "redisson_lock__channel:{tag}:java"} {
-		if _, err := r.Conn().Do("PUBLISH", channel, map[int]string{1: "control", 2: "0"}[i]); err != nil {
-			t.Fatal(err)
-		}
+		r.Client(t).Do("PUBLISH", channel, map[int]string{1: "control", 2: "0"}[i])
 		next(i, map[int]elector.Hint{1: elector.HintControl, 2: elector.HintReleased}[i])
 	}
 	if len(heard[0])+len(heard[1])+len(heard[2]) > 0 {
@@ -191,7 +189,7 @@ func TestAnUnlockWakesStandbys(t *testing.T) {
 	}
 }
 
-// Three Java threads and three nodes contend; whoever is in must be alone.
+// Three Java threads and three nodes contend; the holder must be alone.
 func TestRLocksAndTermsNeverHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)

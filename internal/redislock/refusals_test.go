@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
@@ -35,7 +36,7 @@ func TestARefusalIsNotAppliedAndDropsTheConnections(t *testing.T) {
 			return r, func() {
 					must(t, r, "REPLICAOF", "127.0.0.1", port(master))
 					master.Kill()
-					await(t, "the replica misses its master", func() error {
+					testsupport.AwaitNoError(t, "the replica misses its master", func() error {
 						_, err := r.Conn().Do("GET", "x")
 						if err == nil || !strings.HasPrefix(err.Error(), "MASTERDOWN") {
 							return errors.New("GET is answered")
@@ -187,20 +188,9 @@ func idle(t *testing.T, s *redisconn.Store, n int) map[int64]bool {
 	return ids
 }
 
-func await(t *testing.T, what string, ok func() error) {
-	t.Helper()
-	err := ok()
-	for end := time.Now().Add(time.Minute); err != nil; err = ok() {
-		if time.Now().After(end) {
-			t.Fatalf("after a minute it is not so that %s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 func awaitClusterState(t *testing.T, r *testsupport.Redis, want string) {
 	t.Helper()
-	await(t, "the node's state is "+want, func() error {
+	testsupport.AwaitNoError(t, "the node's state is "+want, func() error {
 		info, err := redis.String(r.Conn().Do("CLUSTER", "INFO"))
 		if err == nil && !strings.Contains(info, "cluster_state:"+want) {
 			err = errors.New(info)
@@ -219,10 +209,5 @@ func openWith(t *testing.T, o redisconn.Options) *redisconn.Store {
 	if o.ClientName == "" {
 		o.ClientName = "baton-test"
 	}
-	s, err := redisconn.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return redistest.Open(t, o)
 }

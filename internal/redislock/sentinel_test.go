@@ -36,16 +36,16 @@ func TestALeaderOutlivesTheFailoverBySentinel(t *testing.T) {
 	a := campaign(t, s, o)
 	term := a.term(t)
 	idle(t, s, 3)
-	await(t, "the node watches", func() error { return a.heard(0) })
+	testsupport.AwaitNoError(t, "the node watches", func() error { return a.heard(0) })
 	hints := a.hints.Load()
 
 	first := sentinel.Master()
 	first.Kill()
 	second := sentinel.AwaitMaster(first)
-	await(t, "the lease is renewed at the new master", func() error { return fresh(second, o) })
+	testsupport.AwaitNoError(t, "the lease is renewed at the new master", func() error { return fresh(second, o) })
 	a.stillLeads(t, term, "after the master was killed")
-	await(t, "the node watches again", func() error { return a.heard(hints) })
-	await(t, "all Sentinels to name the new master", func() error { return named(sentinel, second) })
+	testsupport.AwaitNoError(t, "the node watches again", func() error { return a.heard(hints) })
+	testsupport.AwaitNoError(t, "all Sentinels to name the new master", func() error { return named(sentinel, second) })
 	if _, err := redisDo(t, s, "SET", "x", "1"); err != nil {
 		t.Errorf("the cut idle connections are still used: %v", err)
 	}
@@ -58,7 +58,7 @@ func TestALeaderOutlivesTheFailoverBySentinel(t *testing.T) {
 	defer sentinel.Sentinels()[0].Thaw()
 	second.Freeze()
 	third := sentinel.AwaitMaster(second)
-	await(t, "the lease is renewed at the third master", func() error { return fresh(third, o) })
+	testsupport.AwaitNoError(t, "the lease is renewed at the third master", func() error { return fresh(third, o) })
 	a.stillLeads(t, term, "after the master hung")
 	began := testsupport.StartStopwatch(t)
 	again := openWith(t, sentinelOptions(sentinel))
@@ -161,7 +161,7 @@ func TestASentinelThatCannotHelpIsExplained(t *testing.T) {
 	}
 }
 
-// A master that was demoted by hand cuts nobody's connection; an idle one must not
+// A master that was demoted by hand cuts no connection; an idle one must not
 // read old data from it.
 func TestAnIdleConnectionToADemotedMasterIsNotUsed(t *testing.T) {
 	t.Parallel()

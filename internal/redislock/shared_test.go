@@ -14,6 +14,7 @@ import (
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
@@ -32,9 +33,7 @@ func TestALockOnASharedConnectionConforms(t *testing.T) {
 		return locktest.Bench{
 			TTL: ttl, A: node("a"), B: node("b"), C: node("c"), Sleep: time.Sleep,
 			Flush: func() {
-				if _, err := r.Conn().Do("FLUSHALL"); err != nil {
-					t.Fatal(err)
-				}
+				r.Client(t).Do("FLUSHALL")
 			},
 			StepDown: func(to, reason string) error {
 				_, _, err := redislock.NewElection(s, key, script.String).StepDown(t.Context(), to, reason)
@@ -124,11 +123,7 @@ func TestManyLocksSurviveTheirConnection(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
-	s, err := redisconn.Open(redisconn.Options{URL: r.URLThrough(proxy), ClientName: "baton-test", Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := redistest.Open(t, redisconn.Options{URL: r.URLThrough(proxy), ClientName: "baton-test", Timeout: time.Second})
 	ttl := testsupport.Paced(5 * time.Second)
 	timing := heartbeat.Timing{TTL: ttl, Interval: ttl / 25, Timeout: ttl * 3 / 50, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 5}
 	stop := many(t, s, redisconn.NewShared(s), 50, timing, func(what string) { t.Error(what) })

@@ -6,6 +6,7 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
@@ -14,11 +15,7 @@ func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
 	p := r.Proxy()
-	far, err := redisconn.Open(redisconn.Options{URL: r.URLThrough(p)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = far.Close() })
+	far := redistest.Open(t, redisconn.Options{URL: r.URLThrough(p)})
 	ttl := testsupport.Paced(1500 * time.Millisecond)
 	a := newLock(t, open(t, r), "baton", "a", ttl)
 	b := newLock(t, far, "baton", "b", ttl)
@@ -45,11 +42,7 @@ func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 func TestALookThatFailsDoesNotForgetTheLease(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	p := r.Proxy()
-	far, err := redisconn.Open(redisconn.Options{URL: r.URLThrough(p)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = far.Close() })
+	far := redistest.Open(t, redisconn.Options{URL: r.URLThrough(p)})
 	a, b := newLock(t, open(t, r), "baton", "a", 5*time.Second), newLock(t, far, "baton", "b", 5*time.Second)
 	won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
 	if err != nil || won.Outcome != elector.Won {
@@ -62,9 +55,7 @@ func TestALookThatFailsDoesNotForgetTheLease(t *testing.T) {
 	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Polling: true}); err == nil {
 		t.Fatal("a cut connection answers")
 	}
-	if _, err := r.Conn().Do("DEL", "baton"); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("DEL", "baton")
 	if next, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil || next.Outcome != elector.Wait {
 		t.Errorf("%+v, %v; want it to wait, since a trusts its lease", next, err)
 	}

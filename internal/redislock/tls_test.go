@@ -52,7 +52,7 @@ func TestTLSWorksForEveryDeployment(t *testing.T) {
 			s := openWith(t, o)
 			a := campaign(t, s, redislock.LockOptions{Key: "baton", NodeID: "a", TTL: 15 * time.Second})
 			a.term(t)
-			await(t, "the node watches", func() error { return a.heard(0) })
+			testsupport.AwaitNoError(t, "the node watches", func() error { return a.heard(0) })
 		})
 	}
 }

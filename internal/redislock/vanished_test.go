@@ -24,7 +24,7 @@ func del(key string) func(*testsupport.Redis) error {
 
 // A lock that vanishes before its lease can have ended, by the clock of a node that
 // has seen it, has been evicted or deleted, or Redis' clock has leapt. Its holder
-// may trust it, so whoever knows lets one lease pass, and so do all others then.
+// may trust it, so a node that knows lets one lease pass, and so do all others then.
 func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
 	t.Parallel()
 	mishaps := []mishap{
@@ -94,9 +94,7 @@ func TestAQuarantineOutlivesTheLossOfItsKey(t *testing.T) {
 			r := testsupport.StartRedis(t)
 			e := newElectorate(t, r, o, testsupport.Paced(900*time.Millisecond))
 			won := e.ask(e.a, "o1", 0)
-			if _, err := r.Conn().Do("FLUSHALL"); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("FLUSHALL")
 			lost := time.Now()
 			e.wants(e.ask(e.b, "o2", won.Epoch), elector.Wait)
 			if err := del("{baton}:quarantine")(r); err != nil {
@@ -121,9 +119,7 @@ func TestNobodyWaitsForAClockThatFellBack(t *testing.T) {
 	}{
 		{"of a dead leader's lease", func(electorate, int64) {}},
 		{"of a quarantine", func(e electorate, epoch int64) {
-			if _, err := e.r.Conn().Do("FLUSHALL"); err != nil {
-				e.t.Fatal(err)
-			}
+			e.r.Client(e.t).Do("FLUSHALL")
 			e.wants(e.ask(e.b, "o2", epoch), elector.Wait)
 		}},
 		{"of a reservation", func(e electorate, _ int64) {
@@ -187,9 +183,7 @@ func TestAQuarantineIsAsLongAsTheLongestLeaseThatIsKnown(t *testing.T) {
 			o.Key, o.NodeID, o.TTL = "baton", "short", time.Second
 			short := designedLock(t, open(t, r), o)
 			e.wants(e.ask(short, "o2", 0), elector.Held)
-			if _, err := r.Conn().Do("FLUSHALL"); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("FLUSHALL")
 			if wait := e.ask(short, "o2", won.Epoch); wait.Outcome != elector.Wait || wait.Left < 19*time.Second {
 				t.Errorf("%+v; want it to wait for 20 s", wait)
 			}
@@ -197,7 +191,7 @@ func TestAQuarantineIsAsLongAsTheLongestLeaseThatIsKnown(t *testing.T) {
 	}
 }
 
-// Who waits in quarantine tells what it knows: whoever wins then, also one that has
+// Who waits in quarantine tells what it knows: the next winner, also one that has
 // just come, goes on above it, whatever Redis' clock says.
 func TestTheEpochRisesAboveWhatOthersKnowWhereTheClockFellBack(t *testing.T) {
 	t.Parallel()
@@ -208,9 +202,7 @@ func TestTheEpochRisesAboveWhatOthersKnowWhereTheClockFellBack(t *testing.T) {
 			e := newElectorate(t, r, o, testsupport.Paced(900*time.Millisecond))
 			won := e.ask(e.a, "o1", 0)
 			r.StepClock(-time.Hour)
-			if _, err := r.Conn().Do("FLUSHALL"); err != nil {
-				t.Fatal(err)
-			}
+			r.Client(t).Do("FLUSHALL")
 			e.wants(e.ask(e.b, "o2", won.Epoch), elector.Wait)
 			if next := e.awaitWon(e.c, "o3", 0); next.Epoch <= won.Epoch {
 				t.Errorf("epoch %d after %d", next.Epoch, won.Epoch)

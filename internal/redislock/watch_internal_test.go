@@ -51,9 +51,7 @@ func TestAWatchMovesOnSoonAfterOtherConnectionsHave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Conn().Do("CLIENT", "KILL", "ID", id); err != nil {
-		t.Fatal(err)
-	}
+	r.Client(t).Do("CLIENT", "KILL", "ID", id)
 	if _, err := redis.DoContext(c, ctx, "PING"); err == nil {
 		t.Fatal("a connection that is cut answers")
 	}

@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
@@ -55,11 +57,7 @@ type subscribers struct {
 func newSubscribers(t *testing.T, keys ...string) *subscribers {
 	t.Helper()
 	server := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
 	for _, key := range keys {
 		go redislock.WatchAll(t.Context(), store, redislock.Watched{LockKey: key})
 		time.Sleep(time.Second) // they shall not all look at the same moments
@@ -69,7 +67,7 @@ func newSubscribers(t *testing.T, keys ...string) *subscribers {
 	return s
 }
 
-// ids are the connections' on which somebody listens.
+// ids are those of the subscribed connections.
 func (s *subscribers) ids() []string {
 	s.t.Helper()
 	list, err := redis.String(s.conn.Do("CLIENT", "LIST", "TYPE", "pubsub"))
@@ -86,9 +84,5 @@ func (s *subscribers) ids() []string {
 
 func (s *subscribers) await(n int) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); len(s.ids()) != n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("%d subscriptions, want %d", len(s.ids()), n)
-		}
-	}
+	testsupport.Await(s.t, fmt.Sprintf("%d subscriptions", n), func() bool { return len(s.ids()) == n })
 }

@@ -10,14 +10,15 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/status/statustest"
+	"baton/internal/text"
 )
 
 // The API tells what the page does, and so do the commands that ask it.
 func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
 	fresh := statustest.Sample(time.Now())
-	fresh.Leader.LeaseLeftMS = 8000
-	fresh.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 20_000}},
-		{Key: "mail", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeftMS: 1000}}}
+	fresh.Leader.LeaseLeft = 8000 * text.Millisecond
+	fresh.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeft: 20_000 * text.Millisecond}},
+		{Key: "mail", Leader: &diagnose.Leader{NodeID: "db2", LeaseLeft: 1000 * text.Millisecond}}}
 	fresh.Jobs[0].Running = &diagnose.Run{ID: "r1", NodeID: "db1", Started: fresh.Now}
 	type leader struct {
 		Leader  *diagnose.Leader

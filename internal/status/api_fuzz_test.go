@@ -46,6 +46,7 @@ func (counter) Letters(_ context.Context, f operate.LetterFilter, n int) ([]oper
 	}
 	return make([]operate.Letter, min(n, 3)), nil
 }
+func (counter) Recent(context.Context) (map[string][]operate.Brief, error)   { return nil, nil }
 func (counter) Samples(context.Context, time.Time) ([]operate.Sample, error) { return nil, nil }
 func (counter) Events(_ context.Context, n int) ([]diagnose.Event, error) {
 	return make([]diagnose.Event, n), nil
@@ -68,6 +69,8 @@ func (counter) Run(_ context.Context, job, run string) (operate.JobRun, error) {
 func (counter) LetterKeys(context.Context, operate.LetterFilter, int) ([]operate.LetterKey, error) {
 	return []operate.LetterKey{{ID: "a"}}, nil
 }
+
+func (counter) LockEvents(context.Context, int) (map[string][]diagnose.Event, error) { return nil, nil }
 
 func (counter) Reasons(context.Context, operate.LetterFilter) ([]operate.LetterReason, error) {
 	return []operate.LetterReason{{}}, nil

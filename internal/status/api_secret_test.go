@@ -28,6 +28,10 @@ func (c clerk) Run(_ context.Context, job, _ string) (operate.JobRun, error) {
 	return operate.JobRun{Job: job, Run: c.run}, nil
 }
 
+func (c clerk) Recent(context.Context) (map[string][]operate.Brief, error) {
+	return map[string][]operate.Brief{"report": {{RunID: "r1", State: "failed", Line: c.run.Output}}, "new": nil}, nil
+}
+
 // secretive is a server whose jobs print a secret.
 func secretive(t *testing.T, secret string) *Server {
 	t.Helper()
@@ -48,6 +52,8 @@ func TestOneRunIsToldInFullToWhoMaySeeIt(t *testing.T) {
 	}{
 		{"/api/v1/jobs/report/runs/r1", nil, 200, false},
 		{"/api/v1/jobs/report/runs/r1", bearer(secretToken), 200, true},
+		{"/api/v1/runs", nil, 200, false},
+		{"/api/v1/runs", bearer(secretToken), 200, true},
 		{"/api/v1/jobs/report/runs/r1/output", nil, 401, false},
 		{"/api/v1/jobs/report/runs/r1/output", bearer(secretToken), 200, true},
 	} {

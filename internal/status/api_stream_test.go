@@ -17,6 +17,7 @@ import (
 	"baton/internal/status/statustest"
 	"baton/internal/status/web"
 	"baton/internal/testsupport"
+	"baton/internal/text"
 )
 
 // changing is a source whose state is another one whenever its number is.
@@ -25,7 +26,7 @@ func changing() (state.Source, *atomic.Int64, *atomic.Int64) {
 	return func(context.Context) (diagnose.Snapshot, error) {
 		asked.Add(1)
 		return diagnose.Snapshot{NodeID: "db1", Now: time.Now(), Leader: &diagnose.Leader{NodeID: "db1",
-			Epoch: epoch.Load(), LeaseLeftMS: time.Now().UnixMilli() % 1000}}, nil
+			Epoch: epoch.Load(), LeaseLeft: text.Seconds(time.Now().UnixMilli()%1000) * text.Millisecond}}, nil
 	}, &epoch, &asked
 }
 

@@ -51,11 +51,7 @@ func holding(t *testing.T, address string, n int, text string, deaf bool, from f
 			}
 		}()
 	}
-	for deadline := time.Now().Add(time.Minute); open.Load() < int64(n); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("only %d of %d connections are open", open.Load(), n)
-		}
-	}
+	testsupport.Await(t, fmt.Sprintf("%d open connections", n), func() bool { return open.Load() >= int64(n) })
 }
 
 func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {

@@ -159,7 +159,7 @@ func TestAnOrderIsAboutWhatWasConfirmed(t *testing.T) {
 		}{
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.NodeID, s.Leader.Owner = "db3", "another" }, "db3 leads"},
 			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader = nil }, "no node leads"},
-			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.LeaseLeftMS--; s.Leader.Epoch++; s.Jobs = nil }, ""},
+			{"/confirm?action=stepdown", func(s *diagnose.Snapshot) { s.Leader.LeaseLeft--; s.Leader.Epoch++; s.Jobs = nil }, ""},
 			{"/confirm?action=pause", func(s *diagnose.Snapshot) {
 				s.Paused = &diagnose.Pause{Since: time.Now(),
 					Reason: "by bob: upgrade"}

@@ -17,6 +17,7 @@ import (
 	"baton/internal/status/metrics"
 	"baton/internal/status/state"
 	"baton/internal/status/statustest"
+	"baton/internal/text"
 )
 
 func standby() Health { return Health{Live: true, Ready: true, Leader: "db1"} }
@@ -70,8 +71,8 @@ func TestAPIAnswersTheSnapshot(t *testing.T) {
 		got.Jobs[2].LastRun.Error != state.PublicError(want.Jobs[2].LastRun.Error) { // from elsewhere
 		t.Errorf("got %+v", got)
 	}
-	for _, key := range []string{`"node_id"`, `"lease_left_ms": 8120`, `"config_hash"`, `"last_seen_ms_ago"`, `"schedule_words"`,
-		`"consecutive_failures": 3`, `"lag_seconds": 1.4`, `"duration_ms"`, `"next_run"`, `"age_ms": 0`} {
+	for _, key := range []string{`"node_id"`, `"lease_left_seconds": 8.12`, `"config_hash"`, `"last_seen_seconds_ago"`, `"schedule_words"`,
+		`"consecutive_failures": 3`, `"lag_seconds": 1.4`, `"duration_seconds"`, `"next_run"`, `"age_seconds": 0`} {
 		if !strings.Contains(rec.Body.String(), key) {
 			t.Errorf("no %s in the answer", key)
 		}
@@ -175,7 +176,7 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 			}
 			s := apiState(t, rec)
 			if rec.Code != 200 || (s.Leader == nil) == (s.LastLeader == nil) || s.Error == "" || s.Redis.OK ||
-				s.Role != diagnose.RoleConnecting || s.AgeMS < 4000 {
+				s.Role != diagnose.RoleConnecting || s.Age < 4000*text.Millisecond {
 				t.Fatalf("%d %+v", rec.Code, s)
 			}
 		}
@@ -197,7 +198,7 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 		}
 		close(unblock)
 		synctest.Wait()
-		if s := apiState(t, statustest.Get(h, "/api/v1/status")); s.Error != "" || s.AgeMS != 0 {
+		if s := apiState(t, statustest.Get(h, "/api/v1/status")); s.Error != "" || s.Age != 0 {
 			t.Errorf("after the source came back: %+v", s)
 		}
 	})
@@ -240,7 +241,7 @@ func TestFailingSourceKeepsSharedStateAndShowsItsOwn(t *testing.T) {
 		time.Sleep(time.Second)
 		s := apiState(t, statustest.Get(h, "/api/v1/status"))
 		if s.Error != fail.Error() || s.Redis.Error != "connection refused" || s.Redis.OK || s.Leader == nil ||
-			len(s.Jobs) != 4 || s.AgeMS != 1000 || s.Version != "0.1.0" {
+			len(s.Jobs) != 4 || s.Age != 1000*text.Millisecond || s.Version != "0.1.0" {
 			t.Errorf("%+v", s)
 		}
 	})

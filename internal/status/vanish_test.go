@@ -16,6 +16,7 @@ import (
 	"baton/internal/diagnose"
 	"baton/internal/status/state"
 	"baton/internal/status/statustest"
+	"baton/internal/testsupport"
 )
 
 // vanish has a client confirm nothing any more, nor refuse: as if its cable were pulled.
@@ -59,11 +60,7 @@ func TestWhoVanishesHasNoPlaceForLong(t *testing.T) {
 	for _, conn := range conns {
 		vanish(t, conn)
 	}
-	for deadline := time.Now().Add(time.Minute); streams(t, address) != http.StatusOK; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("those who have vanished have their places still")
-		}
-	}
+	testsupport.Await(t, "the places of those who have vanished", func() bool { return streams(t, address) == http.StatusOK })
 }
 
 // streams is what somebody is answered who wants one.

@@ -1,7 +1,9 @@
 package testsupport
 
 import (
+	"errors"
 	"fmt"
+	"testing"
 	"time"
 )
 
@@ -20,5 +22,31 @@ func await(within time.Duration, what string, ok func() error) error {
 			return fmt.Errorf("after %s it is still not so that %s: %w", within, what, err)
 		}
 		time.Sleep(pause)
+	}
+}
+
+// Await waits for ok, and fails the test after a minute. shown is logged with the failure, as it is by then.
+func Await(t testing.TB, what string, ok func() bool, shown ...fmt.Stringer) {
+	t.Helper()
+	notYet := errors.New("not yet")
+	if await(time.Minute, what, func() error {
+		if ok() {
+			return nil
+		}
+		return notYet
+	}) == nil {
+		return
+	}
+	for _, s := range shown {
+		t.Log(s)
+	}
+	t.Fatalf("waited a minute in vain for %s", what)
+}
+
+// AwaitNoError is Await for what can say why it is not so yet.
+func AwaitNoError(t testing.TB, what string, ok func() error) {
+	t.Helper()
+	if err := await(time.Minute, what, ok); err != nil {
+		t.Fatal(err)
 	}
 }

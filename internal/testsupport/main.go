@@ -76,7 +76,9 @@ func AtOnce(n int) {
 //
 // It has garbage collected less often, unless the environment says how often: the race
 // detector makes that dear. Programs that the tests run are as they always are.
-func Main(m *testing.M) {
+//
+// ends stop what the package has started beside.
+func Main(m *testing.M, ends ...func() error) {
 	child.InheritNoIgnoredSignals()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -91,9 +93,11 @@ func Main(m *testing.M) {
 			code = max(code, 1)
 		}
 	}
-	if err := shared.redis.stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "testsupport:", err)
-		code = max(code, 1)
+	for _, end := range append(ends, shared.redis.stop) {
+		if err := end(); err != nil {
+			fmt.Fprintln(os.Stderr, "testsupport:", err)
+			code = max(code, 1)
+		}
 	}
 	for _, d := range shared.dirs {
 		d.Remove()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"baton/internal/testsupport/goclock"
 	"baton/internal/testsupport/ground"
 )
 
@@ -23,10 +24,10 @@ func Program(pkg string, args ...string) func(testing.TB) string {
 	return built(pkg, variant, func(string) ([]string, error) { return args, nil })
 }
 
-// SteppedProgram is a Program whose wall clock [StepGoClock] steps.
+// SteppedProgram is a Program whose wall clock [goclock.Step] steps.
 func SteppedProgram(pkg string) func(testing.TB) string {
 	return built(pkg, "-stepped", func(dir string) ([]string, error) {
-		overlay, err := GoClockOverlay(dir)
+		overlay, err := goclock.Overlay(dir)
 		return []string{"-overlay", overlay}, err
 	})
 }

@@ -125,7 +125,7 @@ func (c *RedisClusterDaemon) Addresses() []string { return addresses(c.members) 
 
 // AwaitOwner waits until a master that is not the given one (nil: any) serves key.
 func (c *RedisClusterDaemon) AwaitOwner(key string, not *RedisDaemon) (owner *RedisDaemon, err error) {
-	slot, err := c.slot(key)
+	slot, err := c.Slot(key)
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +209,8 @@ func (c *RedisClusterDaemon) Failover(key string) error {
 	return err
 }
 
-// slot of a key, asked of any node that answers.
-func (c *RedisClusterDaemon) slot(key string) (slot int, err error) {
+// Slot is that of a key, asked of any node that answers.
+func (c *RedisClusterDaemon) Slot(key string) (slot int, err error) {
 	for _, r := range c.members {
 		if slot, err = redis.Int(r.do("CLUSTER", "KEYSLOT", key)); err == nil {
 			return slot, nil

@@ -1,6 +1,7 @@
 package testsupport_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,67 @@ func TestSlotMovesWithItsKeysWhileClientsUseIt(t *testing.T) {
 	cl.MoveSlot("{a}", from)
 	if cl.Owner("{a}") != from {
 		t.Error("the slot has not moved back")
+	}
+}
+
+// A view names who has a slot; a slot that is taken leaves its keys behind; a move that was begun and not finished is mended.
+func TestAClusterIsSeenAndItsSlotsAreTakenAndMended(t *testing.T) {
+	t.Parallel()
+	cl := testsupport.StartCluster(t)
+	d, key := cl.Daemon(), "{a}"
+	slot, err := d.Slot(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := func() (has, other *testsupport.RedisDaemon) {
+		t.Helper()
+		cl.AwaitAgreement()
+		v, err := d.View()
+		if err != nil {
+			t.Fatal(err)
+		}
+		has = v.Owners[slot]
+		masters := v.Masters()
+		if len(masters) != 3 || !slices.Contains(masters, has) || len(v.Replicas[has]) != 1 || v.Replicas[has][0].Addr() != cl.ReplicaOf(key).Addr() {
+			t.Fatalf("it sees %d masters, and %v as replicas", len(masters), v.Replicas)
+		}
+		return has, masters[slices.IndexFunc(masters, func(r *testsupport.RedisDaemon) bool { return r != has })]
+	}
+	keys := func() int64 {
+		t.Helper()
+		return cl.Owner(key).Client(t).Num("CLUSTER", "COUNTKEYSINSLOT", slot)
+	}
+	set(t, cl.Owner(key).Conn(), "{a}1", "1")
+	set(t, cl.Owner(key).Conn(), "{a}2", "2")
+	has, other := owner()
+	move, err := d.BeginMove(key, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := move.MoveKeys("{a}1"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := move.Keys(10); err != nil || !slices.Equal(left, []string{"{a}2"}) || keys() != 1 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	if err := d.MendSlot(key); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := owner(); now != has || keys() != 2 {
+		t.Errorf("mended, %s has the slot, and %d keys", now.Addr(), keys())
+	}
+	if err := d.TakeSlot(key, other); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := owner(); now != other || keys() != 0 {
+		t.Errorf("taken, %s has the slot, and %d keys", now.Addr(), keys())
+	}
+	if err := d.NodesAgree(); err != nil {
+		t.Error(err)
+	}
+	cl.ReplicaOf(key).Kill()
+	if err := d.NodesAgree(); err != nil {
+		t.Errorf("with a replica down: %v", err)
 	}
 }
 

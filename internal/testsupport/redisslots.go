@@ -123,39 +123,51 @@ func (r *RedisDaemon) clusterOK() error {
 // what it no longer has, and a script that names keys on both sides has to be tried
 // again (TRYAGAIN).
 type SlotMove struct {
-	cluster  *RedisClusterDaemon
-	slot     int
-	from, to *RedisDaemon
-	toID     string
+	cluster      *RedisClusterDaemon
+	slot         int
+	from, to     *RedisDaemon
+	fromID, toID string
 }
 
-// BeginMove starts to move the slot of key. Nothing has moved yet.
-func (c *RedisClusterDaemon) BeginMove(key string, to *RedisDaemon) (*SlotMove, error) {
+func (c *RedisClusterDaemon) newMove(key string, to *RedisDaemon) (*SlotMove, error) {
 	from, err := c.AwaitOwner(key, nil)
 	if err != nil {
 		return nil, err
 	}
 	m := &SlotMove{cluster: c, from: from, to: to}
-	if m.slot, err = c.slot(key); err != nil {
+	if m.slot, err = c.Slot(key); err != nil {
 		return nil, err
 	}
-	fromID, err := redis.String(from.do("CLUSTER", "MYID"))
-	if err != nil {
+	if m.fromID, err = redis.String(from.do("CLUSTER", "MYID")); err != nil {
 		return nil, err
 	}
-	if m.toID, err = redis.String(to.do("CLUSTER", "MYID")); err != nil {
-		return nil, err
-	}
-	if _, err := to.do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", fromID); err != nil {
-		return nil, err
-	}
-	_, err = from.do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
+	m.toID, err = redis.String(to.do("CLUSTER", "MYID"))
 	return m, err
 }
 
+// BeginMove starts to move the slot of key. Nothing has moved yet.
+func (c *RedisClusterDaemon) BeginMove(key string, to *RedisDaemon) (*SlotMove, error) {
+	m, err := c.newMove(key, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.importing(); err != nil {
+		return nil, err
+	}
+	_, err = m.from.do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
+	return m, err
+}
+
+func (m *SlotMove) importing() error {
+	_, err := m.to.do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.fromID)
+	return err
+}
+
 // MoveKeys moves some keys of the slot, with what is left of their time to live.
-func (m *SlotMove) MoveKeys(keys ...string) error {
-	args := redis.Args{"127.0.0.1", m.to.port, "", 0, 5000}
+func (m *SlotMove) MoveKeys(keys ...string) error { return m.migrate(nil, keys) }
+
+func (m *SlotMove) migrate(options, keys []string) error {
+	args := redis.Args{"127.0.0.1", m.to.port, "", 0, 5000}.AddFlat(options)
 	if m.to.password != "" {
 		args = args.Add("AUTH", m.to.password)
 	}
@@ -163,19 +175,27 @@ func (m *SlotMove) MoveKeys(keys ...string) error {
 	return err
 }
 
+// Keys are up to n of those that are still to be moved.
+func (m *SlotMove) Keys(n int) ([]string, error) {
+	return redis.Strings(m.from.do("CLUSTER", "GETKEYSINSLOT", m.slot, n))
+}
+
+func (m *SlotMove) moveRest(options ...string) error {
+	for {
+		keys, err := m.Keys(100)
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		if err := m.migrate(options, keys); err != nil {
+			return err
+		}
+	}
+}
+
 // Finish moves the keys that are left and makes the new master the slot's only one.
 func (m *SlotMove) Finish() error {
-	for {
-		keys, err := redis.Strings(m.from.do("CLUSTER", "GETKEYSINSLOT", m.slot, 100))
-		if err != nil {
-			return err
-		}
-		if len(keys) == 0 {
-			break
-		}
-		if err := m.MoveKeys(keys...); err != nil {
-			return err
-		}
+	if err := m.moveRest(); err != nil {
+		return err
 	}
 	// The new owner first: the old one forgets the move once it hears of it.
 	for _, r := range append([]*RedisDaemon{m.to, m.from}, m.cluster.members...) {

@@ -56,9 +56,7 @@ func TestSentinelReplacesAKilledMasterWhichComesBackAsAReplica(t *testing.T) {
 	if s.Master() != third {
 		t.Fatal("a restarted Sentinel changed the master")
 	}
-	if _, err := sentinel.Conn().Do("PING"); err != nil {
-		t.Fatal(err)
-	}
+	sentinel.Client(t).Do("PING")
 }
 
 func TestSentinelOverTLSFailsOverByItselfAndWhenAsked(t *testing.T) {

@@ -40,11 +40,7 @@ func TestAStopwatchLeavesOutWhatTheMachineStoodStill(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); !stopped(cmd.Process.Pid); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the process has not stopped itself")
-		}
-	}
+	Await(t, "the process to stop itself", func() bool { return stopped(cmd.Process.Pid) })
 	time.Sleep(frozen)
 	if err := errors.Join(cmd.Process.Signal(syscall.SIGCONT), cmd.Wait()); err != nil {
 		t.Error(err, out.String())

@@ -3,7 +3,7 @@
   const found = [], all = (query) => [...document.querySelectorAll(query)];
   const shown = (e) => e.checkVisibility() && e.getClientRects().length > 0;
   const what = (e) => e.outerHTML.slice(0, 90);
-  const named = (e) => (e.getAttribute("aria-label") || e.innerText || e.title || [...(e.labels || [])].map((l) => l.innerText).join("") || "").trim();
+  const named = (e) => (e.getAttribute("aria-label") || e.innerText || e.title || e.querySelector(":scope > title")?.textContent || [...(e.labels || [])].map((l) => l.innerText).join("") || "").trim();
 
   if (document.documentElement.lang !== "en") found.push("no language");
   if (all("h1").length !== 1) found.push(`${all("h1").length} headings of the first level`);

@@ -100,6 +100,7 @@ func startBrowser(t *testing.T) context.Context {
 	dir := scratch(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], // without what a person's browser does beside
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(filepath.Join(dir, "user")), chromedp.Env("TMPDIR="+dir),
+		chromedp.Flag("host-resolver-rules", "MAP db1.example 127.0.0.1"), // by plain http from another host
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(soon),
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
@@ -148,10 +149,16 @@ type tab struct {
 // open opens a page of a node.
 func (l *lab) open(t *testing.T, n *cluster.Node, path string, first ...chromedp.Action) *tab {
 	t.Helper()
+	return l.openAt(t, n.URL(), path, first...)
+}
+
+// openAt opens a page of a server.
+func (l *lab) openAt(t *testing.T, url, path string, first ...chromedp.Action) *tab {
+	t.Helper()
 	ctx, end := chromedp.NewContext(l.browser)
 	ctx, cancel := context.WithTimeout(ctx, 3*soon)
 	t.Cleanup(func() { cancel(); end() })
-	tb := &tab{t: t, ctx: ctx, url: n.URL()}
+	tb := &tab{t: t, ctx: ctx, url: url}
 	tb.do(append([]chromedp.Action{network.ClearBrowserCookies(), page.BringToFront(), emulation.SetDeviceMetricsOverride(1200, 900, 1, false)}, first...)...)
 	tb.visit(path)
 	return tb

@@ -257,7 +257,7 @@ func frozenLeaderDoesNotLie(t *testing.T, l *lab) {
 		t.Errorf("the bar of the lease ended after %v, the lease after %v", took, l.ttl)
 	}
 	b.await("word of the lost connection", `!document.getElementById("lost").hidden && document.getElementById("lost").innerText.startsWith("Connection to `+leader.ID+` lost")`)
-	if !b.is(`/ led when last heard of/.test(document.querySelector("h1").innerText) && document.getElementById("lost").innerText.includes(" UTC")`) {
+	if !b.is(`/ led when last heard of/.test(document.querySelector("h1").innerText) && document.getElementById("lost").innerText.match(/ (UTC|[+-]\d\d:\d\d)\. /)`) {
 		t.Errorf("the page does not say that it is of then:\n%s", b.text())
 	}
 	b.shoot("lost")

@@ -132,7 +132,7 @@ func (c *cell) deposed(p point) {
 
 	old.wake()
 	err := <-old.end
-	if err == nil && (c.kind.looks() || c.kind == capture) {
+	if err == nil && (c.kind.looks() || c.kind.follows()) {
 		err = old.node.flush(ctx) // it had nothing left to write, and had not heard of more
 	}
 	if !fenced(err) {

@@ -28,6 +28,8 @@ const (
 	stream    kind = "stream"
 	scan      kind = "scan"
 	capture   kind = "capture"
+	// members is a capture of sorted sets, whose place is in the database before the flush.
+	members kind = "capture of members"
 )
 
 // fixture is what a kind of source is fed with, and how it is set up.
@@ -87,18 +89,34 @@ func fixtures() map[kind]fixture {
 		}}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Rows, Value: "hash", Rows: pageRows, MaxPct: 90}
 		}, []string{"COMMAND", "REPLCONF", "INFO", "PSYNC", "SCAN", "HMGET", "TYPE"}},
+		members: {fillMembers, moreHashes, "boards", mapping.Spec{Key: []string{"board", "id"}, Columns: map[string]mapping.ColumnSpec{
+			"board": {From: "id"}, "id": {From: row.InputMember}, "age": {From: row.InputScore},
+		}}, 2, func(s spec) source.Options {
+			return source.Options{Key: s.Rows, Value: "zset", Rows: pageRows / 3, MaxPct: 90}
+		}, []string{"COMMAND", "REPLCONF", "INFO", "PSYNC", "ZSCORE", indexScan}},
 	}
 }
 
-// kinds are those that have a fixture, in the order of the registry.
+// kinds are those that have a fixture, in the order of the registry, and then further fixtures of some of these.
 func kinds() (all []kind) {
 	for _, s := range source.Sources() {
 		if _, ok := fixtures()[kind(s.Name)]; ok {
 			all = append(all, kind(s.Name))
 		}
 	}
-	return all
+	return append(all, members)
 }
+
+// is what the registry of sources says of it.
+func (k kind) is() sourcespec.Kind {
+	if k == members {
+		k = capture
+	}
+	return sourcespec.Named(string(k))
+}
+
+// follows: it hears of changes in the replication stream, perhaps a moment later.
+func (k kind) follows() bool { return k.is().Type == sourcespec.Capture }
 
 func (k kind) fixture() fixture { return fixtures()[k] }
 
@@ -116,17 +134,17 @@ const indexScan = "SSCAN"
 func inSets(step string) string { return strings.Replace(step, "ZSCAN", indexScan, 1) }
 
 // totals: its counters are never taken out of Redis.
-func (k kind) totals() bool { return sourcespec.Named(string(k)).Watermark }
+func (k kind) totals() bool { return k.is().Watermark }
 
 // states: its records say what rows are now.
-func (k kind) states() bool { return sourcespec.Named(string(k)).Delivers == sourcespec.States }
+func (k kind) states() bool { return k.is().Delivers == sourcespec.States }
 
 // looks: nothing tells what is pending, so only another look at everything does.
-func (k kind) looks() bool { return sourcespec.Named(string(k)).Looks }
+func (k kind) looks() bool { return k.is().Looks }
 
 // configure sets up the job of a cell.
 func (k kind) configure(config *flush.Config, s spec, r *redisconn.Store) error {
-	f, is := k.fixture(), sourcespec.Named(string(k))
+	f, is := k.fixture(), k.is()
 	config.Mapping, config.Lanes = f.mapping, f.lanes
 	config.Mapping.Table = s.Table
 	o := f.source(s)
@@ -208,39 +226,83 @@ func fillHashes(c *cell) {
 	c.dead = 2
 }
 
+// fillMembers writes 30 members of two sorted sets: most of them, and some that go again, before the run that the cell is about.
+func fillMembers(c *cell) {
+	c.createTable()
+	for i := range int64(36) {
+		c.change(i, "", fmt.Sprint(100+i))
+	}
+	c.flushed()
+	c.fresh()
+	for i := range int64(30) {
+		switch i {
+		case 6:
+			c.gone(i)
+		case 13: // no integer: the mapping puts it aside
+			c.gone(i)
+			c.change(40, "", "inf")
+			delete(c.want, fmt.Sprint(c.id(40)))
+		case 22: // the database refuses it
+			c.gone(i)
+			c.change(41, "", "-1")
+			delete(c.want, fmt.Sprint(c.id(41)))
+		default:
+			c.change(i, "", fmt.Sprint(i))
+		}
+	}
+	for i := range int64(6) {
+		c.gone(30 + i)
+	}
+	c.dead = 2
+}
+
 // createTable gives a scan or capture a table of its own: what it does not find there has vanished.
 func (c *cell) createTable() {
-	if c.kind == scan || c.kind == capture {
+	switch c.kind {
+	case scan, capture:
 		c.db.Exec(c.t, fmt.Sprintf(peopleSQL, c.spec("").Table)+c.engine())
+	case members:
+		c.db.Exec(c.t, fmt.Sprintf(boardsSQL, c.spec("").Table)+c.engine())
 	}
 }
 
 func moreHashes(c *cell, round string) {
+	c.rounds++ // what is set to what it is already is no change of a member
 	for i := int64(1); i < 34; i += 4 {
 		if i != 13 {
-			c.change(i, round, fmt.Sprint(40+i))
+			c.change(i, round, fmt.Sprint(40+i+c.rounds))
 		}
 	}
 	c.gone(2)
 	c.change(6, round, "7")
 }
 
-// change writes a row and then, as it must be, its mark. A member has no name but itself.
+// change writes a row and then, as it must be, its mark. A member has no name but itself, or the one of its board.
 func (c *cell) change(i int64, name, age string) {
-	if c.kind == zset {
+	switch c.kind {
+	case zset:
 		name = fmt.Sprint(c.id(i))
 		c.send("ZADD", c.spec("").Kept, age, name)
-	} else {
+	case members:
+		name = fmt.Sprint(i % 2)
+		c.send("ZADD", c.board(i), age, c.id(i))
+	default:
 		c.send("HSET", fmt.Sprintf("row:%d:%d", c.n, c.id(i)), "name", name, "age", age)
 	}
 	c.mark(i)
 	c.want[fmt.Sprint(c.id(i))] = name + " " + age
 }
 
+// board is the sorted set of a member.
+func (c *cell) board(i int64) string { return fmt.Sprintf("row:%d:%d", c.n, i%2) }
+
 func (c *cell) gone(i int64) {
-	if c.kind == zset {
+	switch c.kind {
+	case zset:
 		c.send("ZREM", c.spec("").Kept, c.id(i))
-	} else {
+	case members:
+		c.send("ZREM", c.board(i), c.id(i))
+	default:
 		c.send("DEL", fmt.Sprintf("row:%d:%d", c.n, c.id(i)))
 	}
 	c.mark(i)
@@ -249,7 +311,7 @@ func (c *cell) gone(i int64) {
 
 // mark enters the id of a row into the index of changes, for who has one.
 func (c *cell) mark(i int64) {
-	if sourcespec.Named(string(c.kind)).Indexed {
+	if c.kind.is().Indexed {
 		c.index(fmt.Sprint(c.id(i)))
 	}
 }

@@ -107,15 +107,13 @@ func (l *lab) beginBacklog() {
 	if err := errors.Join(replica.Send("PSYNC", "?", "-1"), replica.Flush()); err != nil {
 		l.test.Fatal(err)
 	}
-	for limit := time.Now().Add(time.Minute); !strings.Contains(c.Str("INFO", "replication"), "repl_backlog_active:1"); {
-		if time.Now().After(limit) {
-			l.test.Fatal("the server keeps no backlog")
-		}
-	}
+	testsupport.Await(l.test, "a backlog", func() bool { return strings.Contains(c.Str("INFO", "replication"), "repl_backlog_active:1") })
 	_ = replica.Close()
 }
 
 const peopleSQL = "CREATE TABLE %s (id bigint PRIMARY KEY, name varchar(40) NOT NULL, age integer CHECK (age >= 0), pass bigint)"
+
+const boardsSQL = "CREATE TABLE %s (board bigint, id bigint, age integer CHECK (age >= 0), PRIMARY KEY (board, id))"
 
 func (l *lab) engine() string { return map[string]string{"mysql": " ENGINE=InnoDB"}[l.db.Driver] }
 
@@ -178,6 +176,7 @@ type cell struct {
 	dead int
 
 	events      int64 // that were written
+	rounds      int64 // of moreHashes
 	removeEvery time.Duration
 }
 
@@ -196,7 +195,7 @@ func (c *cell) spec(nodeID string) spec {
 	s.Live, s.Kept, s.Rows = livePrefix+fmt.Sprint(c.n), fmt.Sprint("kept:", c.n), fmt.Sprintf("row:%d:<id>", c.n)
 	s.RemoveEvery = cmp.Or(c.removeEvery, 1) // at once, so that every step is reached
 	s.Table = c.kind.fixture().table
-	if c.kind == scan || c.kind == capture {
+	if c.kind == scan || c.kind.follows() {
 		s.Table = fmt.Sprintf("scan_%d", c.n)
 	}
 	return s
@@ -297,6 +296,7 @@ func (c *cell) problems() (found []string) {
 	table := c.spec("").Table
 	query := map[string]string{
 		"people": "SELECT id, name, age FROM " + table + " WHERE %s",
+		"boards": "SELECT id, board, age FROM " + table + " WHERE %s",
 		"counts": "SELECT id, n FROM counts WHERE %s",
 		"events": "SELECT id, name, age, count(*) FROM events WHERE %s GROUP BY id, name, age",
 	}[c.kind.fixture().table]

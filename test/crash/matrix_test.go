@@ -58,9 +58,11 @@ func never(k kind, b boundary) string {
 func neverInFlush(k kind, s flushtest.Step) string {
 	switch s {
 	case flushtest.StepBeforeTurn, flushtest.StepInTurn:
-		return unless(k == list || k == stream || k == capture, "its pages have no order")
+		return unless(k == list || k == stream || k.follows(), "its pages have no order")
 	case flushtest.StepPositionRead:
-		return unless(k == stream || k == capture, "its place is not in the database")
+		return unless(k == stream || k.follows(), "its place is not in the database")
+	case flushtest.StepRowsFound:
+		return unless(k == members, "only of changed keys with members it searches for rows")
 	case flushtest.StepBeforeMarks, flushtest.StepMarksRead:
 		return unless(k.totals(), "it has no totals")
 	case flushtest.StepBeforeDone, flushtest.StepDone, flushtest.StepBeforeDiscard, flushtest.StepDiscarded:
@@ -76,9 +78,9 @@ func neverInFlush(k kind, s flushtest.Step) string {
 func neverInDatabase(k kind, s sqltest.Step) string {
 	switch s {
 	case sqltest.StepAfterLedger:
-		return unless(k != stream, "the position does what the ledger does for others")
+		return unless(k != stream && k != members, "the position does what the ledger does for others")
 	case sqltest.StepAfterMove:
-		return unless(k == stream || k == capture, "its place is not in the database")
+		return unless(k == stream || k.follows(), "its place is not in the database")
 	case sqltest.StepAfterMarks:
 		return unless(k.totals(), "it has no totals")
 	}

@@ -124,7 +124,7 @@ func (s *show) write(r *rapid.T) {
 		switch s.kind.fixture().table {
 		case "counts":
 			s.add(i, rapid.Int64Range(1, 9).Draw(r, "n"))
-		case "people":
+		case "people", "boards":
 			if rapid.IntRange(0, 5).Draw(r, "gone") == 0 {
 				s.gone(i)
 			} else {

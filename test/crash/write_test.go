@@ -18,7 +18,7 @@ func TestWriteAtAnyStepIsFlushedExactly(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.release(n)
-				if c.kind.looks() || c.kind == capture { // it may not have been heard of yet
+				if c.kind.looks() || c.kind.follows() { // it may not have been heard of yet
 					c.fresh()
 				}
 				c.check()

@@ -3,6 +3,7 @@ package docs
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,7 +19,10 @@ const root = "../.."
 // pages are all that people read.
 func pages(t *testing.T) []string {
 	t.Helper()
-	all := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "CHANGELOG.md"), filepath.Join(root, "clients/README.md")}
+	var all []string
+	for _, page := range []string{"README.md", "README.zh-CN.md", "CONTRIBUTING.md", "CHANGELOG.md", "clients/README.md"} {
+		all = append(all, filepath.Join(root, page))
+	}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ os.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".md") {
 			all = append(all, path)
@@ -49,8 +53,16 @@ func kinds() map[string]func(*testing.T, *installation, walk.Block) {
 		"text":      func(*testing.T, *installation, walk.Block) {}, // what is printed, or a drawing
 		"redis-cli": checkRedis,
 		"sql":       checkSQL,
-		// TestTheExamplesOfEverySourceReachTheirTables runs these.
-		"go": elsewhere, "python": elsewhere, "java": elsewhere, "result": elsewhere,
+		"go": func(t *testing.T, in *installation, b walk.Block) {
+			t.Helper()
+			if filepath.Base(b.Page) == "library.md" {
+				checkProgram(t, b)
+				return
+			}
+			elsewhere(t, in, b)
+		},
+		// TestTheExamplesOfEverySourceReachTheirTables runs these, and those in Go.
+		"python": elsewhere, "java": elsewhere, "result": elsewhere,
 	}
 }
 
@@ -61,6 +73,9 @@ func TestEveryBlockIsRunOrChecked(t *testing.T) {
 	kinds := kinds()
 	counts := map[string]int{}
 	for _, page := range pages(t) {
+		if strings.HasSuffix(page, chinese) {
+			continue // TestTwinsHaveTheSameCodeAndParts
+		}
 		blocks, err := walk.Read(page)
 		if err != nil {
 			t.Error(err)
@@ -193,5 +208,18 @@ func checkSQL(t *testing.T, in *installation, b walk.Block) {
 	}
 	if _, err := in.db.Query(t.Context(), b.Text); err != nil {
 		t.Errorf("%s: %v", b, err)
+	}
+}
+
+// checkProgram compiles a whole program in Go.
+func checkProgram(t *testing.T, b walk.Block) {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(file, []byte(b.Text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "program"), file).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", b, err, out)
 	}
 }

@@ -42,8 +42,8 @@ func languages(t *testing.T) []language {
 // table that the page shows.
 func TestTheExamplesOfEverySourceReachTheirTables(t *testing.T) {
 	sections := read(t, sourcesPage)
-	if len(sections) != 9 {
-		t.Fatalf("the page has %d sections with a job, not 9", len(sections))
+	if len(sections) != 10 {
+		t.Fatalf("the page has %d sections with a job, not 10", len(sections))
 	}
 	for _, l := range languages(t) {
 		t.Run(l.name, func(t *testing.T) {

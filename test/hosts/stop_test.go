@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/testsupport"
 	lab "baton/internal/testsupport/hosts"
 )
 
@@ -146,10 +147,6 @@ func TestAHostThatLosesItsPowerIsSucceededWhenTheLeaseEnds(t *testing.T) {
 func (s *site) exact(rows func(string) []string, want int64) {
 	s.t.Helper()
 	sum := func() string { return strings.Join(rows("SELECT coalesce(sum(views), 0)::text FROM articles"), " ") }
-	for deadline := time.Now().Add(20 * time.Second); sum() != fmt.Sprint(want); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s views are in the database, want %d", sum(), want)
-		}
-	}
+	testsupport.Await(s.t, fmt.Sprintf("%d views in the database", want), func() bool { return sum() == fmt.Sprint(want) })
 	note("%-66s %3d  lost 0, doubled 0", s.t.Name()+": changes written meanwhile, in PostgreSQL", want)
 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"baton/internal/testsupport"
 	"baton/internal/testsupport/child"
+	"baton/internal/testsupport/goclock"
 	"baton/test/linear/wire"
 )
 
@@ -78,7 +78,7 @@ func (u *unit) start() (*child.Process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(u.l.program, string(text))
-	cmd.Env = append(os.Environ(), testsupport.GoClockEnv+"="+u.file(".skew"), "GOMAXPROCS=2")
+	cmd.Env = append(os.Environ(), goclock.Env+"="+u.file(".skew"), "GOMAXPROCS=2")
 	if u.input, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (u *unit) thaw(life int) {
 
 // skew sets the node's wall clock off by d.
 func (u *unit) skew(d time.Duration) {
-	if err := testsupport.StepGoClock(u.file(".skew"), d); err != nil {
+	if err := goclock.Step(u.file(".skew"), d); err != nil {
 		u.l.wrong("step the clock of %s: %v", nodeID(u.index), err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/flush/source/spec"
+	"baton/internal/testsupport"
 )
 
 type panel struct {
@@ -117,23 +118,26 @@ func target() []string { return []string{"instance", "cluster", "exported_job"} 
 // TestWhatIsAskedForIsTold holds every metric and every label that alerts and panels use
 // against a running node's.
 func TestWhatIsAskedForIsTold(t *testing.T) {
-	c, server := flushing(t, "@every 1s", "views", "people")
+	c, server := flushing(t, "@every 1s", "views", "people", "carts")
 	c.Jobs[1].Flush.From = config.From{Type: spec.Hashes, Key: "person:<id>", Changed: "changed:person"}
 	c.Jobs[1].Flush.Columns = map[string]config.Column{"id": {From: "id"}, "views": {From: "views"}}
 	c.Jobs[1].Flush.Verify.Schedule = "@every 1s"
 	c.Notify = []config.Notify{{Name: "ops", On: []string{"failed"}, Command: []string{"/bin/true"}}}
 	c.Stores = map[string]config.Store{"shop": {URL: server.URL()}}
 	c.Jobs[0].Flush.From.Store = "shop"
+	c.Jobs[2].Schedule = "@always"
+	c.Jobs[2].Flush.From = config.From{Type: spec.Capture, Key: "cart:<id>"}
+	c.Jobs[2].Flush.Columns = map[string]config.Column{"id": {From: "id"}, "views": {From: "views"}}
 	address := start(t, c)
-	if _, err := server.Conn().Do("HSET", "views", "1", "2"); err != nil {
-		t.Fatal(err)
-	}
+	server.Client(t).Do("HSET", "views", "1", "2")
 	var text []byte
 	var series map[string]string
-	await(t, "a flush", func() bool {
+	testsupport.Await(t, "a flush", func() bool {
 		text, series = scrape(t, address)
 		return series[`baton_flush_rows_total{job="views",outcome="written"}`] == "1" &&
-			series[`baton_verify_rows{job="people",result="compared"}`] == "0"
+			series[`baton_verify_rows{job="people",result="compared"}`] == "0" &&
+			series[`baton_capture_lag_bytes{job="carts",master="`+server.Addr()+`"}`] != "" &&
+			series[`baton_capture_passes_ended_total{job="carts",result="complete"}`] == "1"
 	})
 	promtool(t, bytes.NewReader(text), "check", "metrics")
 

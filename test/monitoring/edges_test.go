@@ -53,6 +53,9 @@ func edges() []edge {
 	notified := func(outcome string) []string {
 		return []string{`baton_notifications_total{target="t",outcome="` + outcome + `",instance="a"} ` + once, `baton_notifications_total{target="t",outcome="` + outcome + `",instance="b"} 0+0x900`}
 	}
+	traced := func(outcome string) []string {
+		return []string{`baton_trace_spans_total{outcome="` + outcome + `",instance="a"} ` + once, `baton_trace_spans_total{outcome="` + outcome + `",instance="b"} 0+0x900`}
+	}
 	at := func(times ...string) []string { return times }
 	return []edge{
 		{"BatonInstanceDown", "", []string{`up{job="baton",instance="a"} 1+0x7 0+0x900`}, at("4m"), at("3m30s")},
@@ -91,6 +94,13 @@ func edges() []edge {
 		{"BatonDeadLetters", "all was written", []string{`baton_flush_rows_total{job="j",outcome="written",instance="a"} ` + often}, nil, at("10m")},
 		{"BatonTableDiffers", "", on(`baton_verify_rows{job="j",result="extra"`, "0", "1"), at("2m30s"), at("1m30s")},
 		{"BatonTableDiffers", "all rows are the same", on(`baton_verify_rows{job="j",result="compared"`, "0", "900"), nil, at("10m")},
+		{"BatonCaptureRefused", "", []string{`baton_capture_interruptions_total{job="j",reason="refused",instance="a"} ` + once}, at("2m30s", "16m"), at("1m30s", "18m")},
+		{"BatonCaptureRefused", "the connection broke", []string{`baton_capture_interruptions_total{job="j",reason="connection",instance="a"} ` + often}, nil, at("10m")},
+		{"BatonCapturePasses", "", []string{`baton_capture_passes_total{job="j",reason="backlog",instance="a"} 0+0x7 1 2 3 4+0x900`}, at("4m", "1h"), at("2m30s", "1h5m")},
+		{"BatonCapturePasses", "three", []string{`baton_capture_passes_total{job="j",reason="backlog",instance="a"} 0+0x7 1 2 3+0x900`}, nil, at("4m", "10m")},
+		{"BatonCapturePasses", "for a good reason", []string{`baton_capture_passes_total{job="j",reason="new",instance="a"} ` + often}, nil, at("10m")},
+		{"BatonCaptureBacklog", "", on(`baton_capture_backlog_used_ratio{job="j",master="m"`, "0", "0.51"), at("8m"), at("6m30s")},
+		{"BatonCaptureBacklog", "half", on(`baton_capture_backlog_used_ratio{job="j",master="m"`, "0", "0.5"), nil, at("20m")},
 		{"BatonFenced", "", []string{`baton_flush_fenced_total{job="j",instance="a"} ` + once, `baton_flush_fenced_total{job="j",instance="b"} 0+0x900`}, at("2m30s", "16m"), at("1m30s", "18m")},
 		{"BatonJobFailing", "", on(`baton_job_consecutive_failures{job="j"`, "0", "3"), at("4m"), at("3m30s")},
 		{"BatonJobFailing", "twice", on(`baton_job_consecutive_failures{job="j"`, "0", "2"), nil, at("10m")},
@@ -111,6 +121,10 @@ func edges() []edge {
 		{"BatonNotificationsFailing", "given up", notified("given_up"), at("2m30s", "1h1m"), at("1m30s", "1h3m")},
 		{"BatonNotificationsFailing", "dropped", notified("dropped"), at("2m30s", "1h1m"), at("1m30s", "1h3m")},
 		{"BatonNotificationsFailing", "delivered", notified("delivered"), nil, at("10m")},
+		{"BatonTracesLost", "refused", traced("refused"), at("2m30s", "1h1m"), at("1m30s", "1h3m")},
+		{"BatonTracesLost", "given up", traced("given_up"), at("2m30s", "1h1m"), at("1m30s", "1h3m")},
+		{"BatonTracesLost", "dropped", traced("dropped"), at("2m30s", "1h1m"), at("1m30s", "1h3m")},
+		{"BatonTracesLost", "delivered", traced("delivered"), nil, at("10m")},
 		{"BatonScrapeLabels", "", []string{`baton_job_overdue_seconds{job="baton",exported_job="j",instance="a"} 0+0x900`}, at("5m"), at("4m30s")},
 	}
 }
@@ -177,7 +191,8 @@ func TestAlertsFireJustWhereTheySay(t *testing.T) {
 
 // Who is woken in the night is decided here, not by chance.
 func TestFewAlertsWakeSomebody(t *testing.T) {
-	want := map[string]string{"BatonAbsent": "critical", "BatonNoLeader": "critical", "BatonTwoLeaders": "critical", "BatonJobOverdue": "critical", "BatonFenced": "info"}
+	want := map[string]string{"BatonAbsent": "critical", "BatonNoLeader": "critical", "BatonTwoLeaders": "critical", "BatonJobOverdue": "critical",
+		"BatonFenced": "info", "BatonTracesLost": "info"}
 	got := map[string]string{}
 	for _, r := range rules(t) {
 		if r.Alert != "" && r.Labels["severity"] != "warning" {

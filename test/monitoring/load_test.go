@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport"
 )
 
 // manyJobs is how many jobs the busy node has; with the race detector each costs ten times
@@ -37,7 +39,7 @@ func TestScrapesOfABusyNodeAreWholeAndDoNotDisturbIt(t *testing.T) {
 	stop := writes(t, server.Conn(), names)
 	defer stop()
 	rows := `baton_flush_batch_seconds_count{job="` + names[jobs-1] + `"}`
-	await(t, "all jobs to flush", func() bool {
+	testsupport.Await(t, "all jobs to flush", func() bool {
 		_, s := scrape(t, address)
 		return s[rows] != "" && s[rows] != "0"
 	})
@@ -81,7 +83,7 @@ func TestScrapesOfABusyNodeAreWholeAndDoNotDisturbIt(t *testing.T) {
 		t.Errorf("of the lease of 30 s at times only %.1f s were left, and %.1f s before the scrapes; want %.1f s", low, undisturbed, least)
 	}
 	// With nothing going on, runs and their durations agree.
-	await(t, "runs and their durations to agree", func() bool {
+	testsupport.Await(t, "runs and their durations to agree", func() bool {
 		_, s := scrape(t, address)
 		return slices.IndexFunc(names, func(name string) bool {
 			return sum(s, `baton_job_runs_total{job="`+name+`"`) != sum(s, `baton_job_duration_seconds_count{job="`+name+`"`)

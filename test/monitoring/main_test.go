@@ -65,15 +65,23 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// start runs a node until the test ends, and returns where it answers.
-func start(t *testing.T, c config.Config) string {
+// start runs a node with an environment of NAME=VALUE until the test ends, and returns where it answers.
+func start(t *testing.T, c config.Config, env ...string) string {
 	t.Helper()
 	c.HTTP.Listen = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(context.Background())
+	getenv := func(name string) (string, bool) {
+		for _, v := range env {
+			if value, is := strings.CutPrefix(v, name+"="); is {
+				return value, true
+			}
+		}
+		return "", false
+	}
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- daemon.Run(ctx, c.WithDefaults(), daemon.Options{
-			Version: "test", Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false },
+			Version: "test", Logger: zap.NewNop(), Getenv: getenv,
 			Exit: func(int) { panic("the daemon wants to exit") }, Ready: func(address string) { ready <- address },
 		})
 	}()
@@ -124,15 +132,6 @@ func scraped(address string) (text []byte, series map[string]string, err error) 
 		}
 	}
 	return text, series, nil
-}
-
-func await(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !reached(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 var labelName = regexp.MustCompile(`([a-z_]+)="`)

@@ -35,9 +35,9 @@ func TestBadRedisIsToldWithItsRemedyAndWaitedFor(t *testing.T) {
 		start func(t *testing.T) badRedis
 		want  []string
 	}{
-		{"unreachable", unreachable, []string{"connect to redis 127.0.0.1:", "connection refused", "is redis running there, and is redis.url right?"}},
-		{"speaks HTTP", speaksHTTP, []string{"connect to redis 127.0.0.1:", "not Redis' protocol", "is redis.url right?"}},
-		{"a replica", replica, []string{`lock "baton"`, "this redis is a replica: is redis.url the master's?"}},
+		{"unreachable", unreachable, []string{"connect to redis 127.0.0.1:", "connection refused", "is redis running there, and is the configured address right?"}},
+		{"speaks HTTP", speaksHTTP, []string{"connect to redis 127.0.0.1:", "not Redis' protocol", "is the configured address right?"}},
+		{"a replica", replica, []string{`lock "baton"`, "this redis is a replica: is the configured address the master's?"}},
 		{"no password", noPassword, []string{"connect to redis 127.0.0.1:", "redis requires a password: set redis.password_file"}},
 		{"wrong password", wrongPassword, []string{"connect to redis 127.0.0.1:", "refuses the user or password: check redis.username and redis.password_file"}},
 		{"password file missing", passwordFileMissing, []string{"redis.password_file: open ", "no such file", "create it or correct the path"}},

@@ -14,6 +14,7 @@ import (
 
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
+	"baton/internal/text"
 )
 
 const (
@@ -240,9 +241,9 @@ func (f failover) stepDown() time.Duration {
 		f.t.Fatalf("baton stepdown: code %d: %s", out.Code, out.Stderr)
 	}
 	var handover struct {
-		From   string `json:"from"`
-		To     string `json:"to"`
-		TookMS int64  `json:"took_ms"`
+		From string       `json:"from"`
+		To   string       `json:"to"`
+		Took text.Seconds `json:"took_seconds"`
 	}
 	if err := json.Unmarshal([]byte(out.Stdout), &handover); err != nil {
 		f.t.Fatalf("baton stepdown: %v: %s", err, out.Stdout)
@@ -250,7 +251,7 @@ func (f failover) stepDown() time.Duration {
 	if handover.To == handover.From {
 		f.t.Errorf("%s stepped down in favour of itself", handover.From)
 	}
-	return time.Duration(handover.TookMS+1) * time.Millisecond
+	return handover.Took.Duration() + time.Millisecond
 }
 
 // A run that waits for a database has to be cancelled there, rolled back and

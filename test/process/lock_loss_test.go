@@ -77,11 +77,7 @@ func (l *locks) begun(url, lock string) (p *locker, owner string) {
 	l.t.Helper()
 	p = l.brief("--redis", url, lock, "-c", stubborn)
 	l.file("began")
-	for end := time.Now().Add(soon); family(l.t, lock) < 5; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatalf("the command's family has %d members, want 5", family(l.t, lock))
-		}
-	}
+	testsupport.Await(l.t, "the command's family", func() bool { return family(l.t, lock) >= 5 })
 	return p, l.owner(lock)
 }
 

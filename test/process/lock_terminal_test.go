@@ -1,7 +1,6 @@
 package process
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,33 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"baton/internal/testsupport"
 )
-
-// openTerminal makes a pseudo-terminal: our side, and the other one for a session.
-func openTerminal(t *testing.T) (ours, theirs *os.File) {
-	t.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ours.Close() })
-	number, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = theirs.Close() })
-	return ours, theirs
-}
 
 // lockAt starts `baton lock` as the only process of a terminal's session, with none
 // of its standard streams there.
@@ -54,7 +28,7 @@ func (l *locks) lockAt(terminal *os.File, args ...string) *locker {
 func TestACommandMayAskAtTheTerminalWhateverItsStandardInputIs(t *testing.T) {
 	t.Parallel()
 	l := newLocks(t, testsupport.StartRedis(t))
-	ours, theirs := openTerminal(t)
+	ours, theirs := testsupport.Terminal(t)
 	p := l.lockAt(theirs, "a", "-c", "echo x > began; read answer < /dev/tty; echo got $answer; exit 7")
 	l.file("began")
 	if _, err := ours.WriteString("secret\n"); err != nil {
@@ -66,7 +40,7 @@ func TestACommandMayAskAtTheTerminalWhateverItsStandardInputIs(t *testing.T) {
 func TestATerminalsInterruptReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	l := newLocks(t, testsupport.StartRedis(t))
-	ours, theirs := openTerminal(t)
+	ours, theirs := testsupport.Terminal(t)
 	p := l.lockAt(theirs, "a", "-c", "trap 'echo got; echo x > heard' INT; echo x > began; until [ -e enough ]; do sleep 0.01; done; exit 7")
 	l.file("began")
 	if _, err := ours.WriteString("\x03"); err != nil {

@@ -99,6 +99,8 @@ func newWorld(t *testing.T) *world {
 	w.env = []string{
 		"PLANTED_REDIS=" + v.values["redis.password"], "PLANTED_DSN=postgres://app:" + v.plant("the DSN from the environment") + "@127.0.0.1:1/none?sslmode=disable",
 		"PLANTED_TOKEN=" + v.plant("the daemon's own environment"), "CREDENTIALS_DIRECTORY=" + filepath.Join(w.dir, "credentials"),
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://u:" + v.plant("the endpoint of traces") + "@127.0.0.1:1/" + v.plant("the path of traces"),
+		"OTEL_EXPORTER_OTLP_HEADERS=api-key=" + v.plant("the headers of traces"), "OTEL_BSP_SCHEDULE_DELAY=100",
 	}
 	pg := strings.Replace(w.db.DSN, "app@", "app:"+v.plant("dsn_file in the credentials directory")+"@", 1)
 	if pg == w.db.DSN {

@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
+	"baton/internal/testsupport/goclock"
 	"baton/internal/testsupport/nemesis"
 )
 
@@ -92,14 +93,14 @@ func newClockLab(t *testing.T) *clockLab {
 	dir := t.TempDir()
 	for i := range 2 {
 		l.clocks = append(l.clocks, filepath.Join(dir, fmt.Sprintf("clock%d", i)))
-		l.ground(testsupport.StepGoClock(l.clocks[i], 0))
+		l.ground(goclock.Step(l.clocks[i], 0))
 	}
 	l.cluster = cluster.Start(t, cluster.Options{
 		// The lease is longer than a sleep: the leader wakes up as one.
 		Nodes: len(l.clocks), TTL: 12 * time.Second, LockKey: lockKey, RedisURL: l.redis.URL(), Program: buildStepped(t),
 		ElectionYAML: "heartbeat_interval: 500ms\nattempt_timeout: 500ms\n",
 		JobsYAML:     jobsYAML(l.jobs, l.work, l.file, 0), TopYAML: historyYAML,
-		EnvOf: func(i int) []string { return []string{testsupport.GoClockEnv + "=" + l.clocks[i]} },
+		EnvOf: func(i int) []string { return []string{goclock.Env + "=" + l.clocks[i]} },
 	})
 	l.cluster.Await(time.Minute, "somebody to lead", func() bool { return l.leader(lockKey) >= 0 })
 	return l
@@ -115,7 +116,7 @@ func (l *clockLab) step(phases []phase) {
 	}
 	for _, p := range phases {
 		l.redis.StepClock(p.redis)
-		l.ground(testsupport.StepGoClock(l.clocks[leader], p.host))
+		l.ground(goclock.Step(l.clocks[leader], p.host))
 		if p.frozen {
 			l.cluster.Nodes[leader].Freeze()
 		}

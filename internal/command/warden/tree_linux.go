@@ -2,6 +2,7 @@ package warden
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -82,4 +83,40 @@ func signalEach(pids []int, s syscall.Signal) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, s) // it may have ended
 	}
+}
+
+// stopSignal asks the command to end.
+func (s Setup) stopSignal() syscall.Signal {
+	if s.StopSignal == 0 {
+		return syscall.SIGTERM
+	}
+	return syscall.Signal(s.StopSignal)
+}
+
+// exit is a child that has ended.
+type exit struct {
+	pid    int
+	status syscall.WaitStatus
+}
+
+// reap waits for every child, also those that were orphaned below, and closes when
+// there is none left.
+func reap() <-chan exit {
+	exits := make(chan exit)
+	go func() {
+		defer close(exits)
+		for {
+			var e exit
+			var err error
+			e.pid, err = syscall.Wait4(-1, &e.status, syscall.WALL, nil)
+			if errors.Is(err, syscall.EINTR) {
+				continue
+			}
+			if err != nil {
+				return
+			}
+			exits <- e
+		}
+	}()
+	return exits
 }

@@ -40,6 +40,8 @@ func init() { //nolint:gochecknoinits // main comes too late: see doc.go
 		os.Exit(guard())
 	case watchArgument:
 		os.Exit(watch())
+	case LaunchArgument:
+		os.Exit(launch())
 	}
 }
 
@@ -72,8 +74,9 @@ func watch() int {
 		return 0
 	}
 	var err error
-	if w.pid, err = w.start(); err != nil {
-		_ = Report{Errno: int(errnoOf(err))}.write(conn) // who is gone need not know
+	var step Step
+	if w.pid, step, err = w.start(); err != nil {
+		_ = Report{Errno: int(errnoOf(err)), Step: step}.write(conn) // who is gone need not know
 		return 0
 	}
 	_ = Report{Pid: w.pid}.write(conn)
@@ -179,7 +182,7 @@ func (w *warden) extend(until Instant) {
 	}
 }
 
-// stop sends SIGTERM, once, and fixes when SIGKILL follows.
+// stop sends the command's stop signal, once, and fixes when SIGKILL follows.
 func (w *warden) stop(killAt Instant) {
 	if w.killAt != 0 {
 		w.killAt = earlier(w.killAt, killAt)
@@ -188,7 +191,7 @@ func (w *warden) stop(killAt Instant) {
 	w.killAt = killAt
 	if !w.ended {
 		w.result.Stopped = true
-		w.signal(syscall.SIGTERM)
+		w.signal(w.setup.stopSignal())
 		w.signal(syscall.SIGCONT) // a stopped process does not hear the other
 	}
 }
@@ -328,22 +331,25 @@ func (w *warden) inTime(orders <-chan Order) bool {
 }
 
 // start starts the command, with this process' standard streams.
-func (w *warden) start() (int, error) {
+func (w *warden) start() (int, Step, error) {
 	s := w.setup
 	if s.Dir != "" {
 		if err := syscall.Chdir(s.Dir); err != nil {
-			return 0, err
+			return 0, StepBegin, err
 		}
 	}
 	attr := &syscall.ProcAttr{
 		Env: s.Env, Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: s.Group, Pdeathsig: syscall.SIGKILL},
 	}
+	if !s.Settings.Empty() || lends() {
+		return w.launched(attr)
+	}
 	pid, err := syscall.ForkExec(s.Path, s.Argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) && isText(s.Path) { // a script that does not name its shell
 		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, s.Argv[1:]...), attr)
 	}
-	return pid, err
+	return pid, StepBegin, err
 }
 
 func errnoOf(err error) syscall.Errno {
@@ -369,32 +375,4 @@ func isText(path string) bool {
 		}
 	}
 	return true
-}
-
-// exit is a child that has ended.
-type exit struct {
-	pid    int
-	status syscall.WaitStatus
-}
-
-// reap waits for every child, also those that were orphaned below, and closes when
-// there is none left.
-func reap() <-chan exit {
-	exits := make(chan exit)
-	go func() {
-		defer close(exits)
-		for {
-			var e exit
-			var err error
-			e.pid, err = syscall.Wait4(-1, &e.status, syscall.WALL, nil)
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if err != nil {
-				return
-			}
-			exits <- e
-		}
-	}()
-	return exits
 }

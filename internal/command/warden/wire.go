@@ -29,12 +29,16 @@ type Setup struct {
 	// Group is the process group to run in: a terminal's, so that its keys reach
 	// the command as if there were no baton. 0 is a new one.
 	Group int
+	// StopSignal asks it to end; 0 is SIGTERM.
+	StopSignal int
+	Settings   Settings
 }
 
 // Report is what the warden tells.
 type Report struct {
 	Pid    int     // the command has started
 	Errno  int     // it cannot be started
+	Step   Step    // which of its settings it was that the kernel refused
 	Result *Result // it has ended
 }
 
@@ -67,7 +71,10 @@ func (o Order) Write(w io.Writer) error {
 	var l line
 	l.number(int64(o.Until), int64(o.Signal), int64(o.Stop))
 	if s := o.Setup; s != nil {
-		l.number(int64(s.Grace), int64(s.Drain), flag(s.Leave), int64(s.Group), int64(len(s.Argv)))
+		settings := s.Settings.numbers()
+		l.number(int64(s.Grace), int64(s.Drain), flag(s.Leave), int64(s.Group), int64(s.StopSignal))
+		l.number(int64(len(s.Argv)), int64(len(settings)))
+		l.number(settings...)
 		l.words([]string{s.Path, s.Dir}, s.Argv, s.Env)
 	}
 	return l.write(w)
@@ -82,18 +89,23 @@ func parseOrder(text string) (Order, error) {
 	if rest == "" {
 		return o, nil
 	}
-	n, rest, err = numbers(rest, 5)
+	const fixed = 7
+	if n, rest, err = numbers(rest, fixed); err != nil {
+		return Order{}, err
+	}
+	settings, rest, err := readSettings(rest, n[6])
 	if err != nil {
 		return Order{}, err
 	}
 	words, err := unquoted(rest)
 	const placed = 2 // the path and the directory
-	if err != nil || n[4] < 1 || int64(len(words)-placed) < n[4] {
+	if err != nil || n[5] < 1 || int64(len(words)-placed) < n[5] {
 		return Order{}, errWire
 	}
-	argv, env := words[placed:placed+n[4]], words[placed+n[4]:]
+	argv, env := words[placed:placed+n[5]], words[placed+n[5]:]
 	o.Setup = &Setup{
 		Grace: time.Duration(n[0]), Drain: time.Duration(n[1]), Leave: n[2] != 0, Group: int(n[3]),
+		StopSignal: int(n[4]), Settings: settings,
 		Path: words[0], Dir: words[1], Argv: argv, Env: env,
 	}
 	return o, nil
@@ -117,7 +129,7 @@ func unquoted(text string) (words []string, err error) {
 
 func (r Report) write(w io.Writer) error {
 	var l line
-	l.number(int64(r.Pid), int64(r.Errno))
+	l.number(int64(r.Pid), int64(r.Errno), int64(r.Step))
 	if s := r.Result; s != nil {
 		l.number(int64(s.Code), int64(s.Signal), flag(s.Stopped), int64(s.Rest))
 	}
@@ -125,11 +137,11 @@ func (r Report) write(w io.Writer) error {
 }
 
 func parseReport(text string) (Report, error) {
-	n, rest, err := numbers(text, 2)
+	n, rest, err := numbers(text, 3)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Pid: int(n[0]), Errno: int(n[1])}
+	r := Report{Pid: int(n[0]), Errno: int(n[1]), Step: Step(n[2])}
 	if rest == "" {
 		return r, nil
 	}

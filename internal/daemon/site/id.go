@@ -1,17 +1,6 @@
 package site
 
-import (
-	"fmt"
+import "baton/internal/id"
 
-	uuid "github.com/satori/go.uuid"
-)
-
-// NewID makes a UUID v4: for terms, runs and batches. It is the only caller of
-// that library. The error is the random source's.
-func NewID() (string, error) {
-	id, err := uuid.NewV4()
-	if err != nil {
-		return "", fmt.Errorf("make a UUID: %w", err)
-	}
-	return id.String(), nil
-}
+// NewID makes a UUID v4: for terms, runs and batches.
+func NewID() (string, error) { return id.New() }

@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/elector"
-	"baton/internal/heartbeat"
-	"baton/internal/quorum"
+	"baton/internal/nodelock"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -109,98 +107,21 @@ func (v *Venue) Ledger(data *redisconn.Store) *redisledger.Ledger {
 }
 
 // Spread is what elector.Config.HintSpread should be.
-func (v *Venue) Spread() time.Duration {
-	if v.Apart {
-		return 5 * time.Millisecond // some times what it takes to ask all masters
-	}
-	return 0
-}
+func (v *Venue) Spread() time.Duration { return nodelock.Spread(len(v.Stores)) }
 
 // Lock is this node's view of the lock. It does not connect.
 func (v *Venue) Lock(p redislock.Presence) (NodeLock, error) {
 	options := LockOptions(v.Config)
 	options.Presence = p
-	parts := make([]*redislock.Lock, len(v.Stores))
-	locks := make([]elector.Lock, len(v.Stores))
-	for i, s := range v.Stores {
-		if v.Shared != nil {
-			options.Shared = v.Shared[i]
-		}
-		part, err := redislock.NewLock(s, options)
-		if err != nil {
-			return nil, fmt.Errorf("election.lock_key: %w", err)
-		}
-		parts[i], locks[i] = part, part
+	lock, err := nodelock.New(v.Stores, v.Shared, options)
+	if err != nil {
+		return nil, fmt.Errorf("election.lock_key: %w", err)
 	}
-	if !v.Apart {
-		return parts[0], nil
-	}
-	whole, err := quorum.New(locks, quorum.Options{
-		TTL: v.Config.Election.TTL, Margin: heartbeat.DefaultMargin(v.Config.Election.TTL), NewOwner: NewID, Names: v.hosts(),
-		Clock: func() time.Duration { return time.Duration(heartbeat.Boottime()) },
-	})
-	return quorumLock{whole, parts}, err
+	return lock, nil
 }
 
 // NodeLock is a lock of a node that others see in the list of nodes.
-type NodeLock interface {
-	elector.Lock
-	// Present says what else to register of the node, from the next occasion on.
-	Present(p redislock.Presence)
-	// Leave takes the node off the list.
-	Leave(ctx context.Context) error
-	// Close drops the connections. The lock, if held, stays held.
-	Close()
-}
-
-// quorumLock is a lock made of locks that each list the node.
-type quorumLock struct {
-	*quorum.Lock
-	parts []*redislock.Lock
-}
-
-// Leave asks all masters. One that is away forgets the node by itself later.
-func (l quorumLock) Leave(ctx context.Context) error {
-	l.Settle(ctx)
-	// Settling may have taken all of the time, for one master that hangs.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowest)
-	defer cancel()
-	problems := l.each(func(part *redislock.Lock) error { return part.Leave(ctx) })
-	if 2*len(problems) < len(l.parts) {
-		return nil
-	}
-	return errors.Join(problems...)
-}
-
-// Present informs all masters.
-func (l quorumLock) Present(p redislock.Presence) {
-	for _, part := range l.parts {
-		part.Present(p)
-	}
-}
-
-func (l quorumLock) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), slowest)
-	defer cancel()
-	l.Settle(ctx)
-	_ = l.each(func(part *redislock.Lock) error { part.Close(); return nil }) // it returns none
-}
-
-// each does something with all parts at once: one that hangs delays no other. It
-// returns the errors.
-func (l quorumLock) each(do func(*redislock.Lock) error) []error {
-	results := make(chan error, len(l.parts))
-	for _, part := range l.parts {
-		go func() { results <- do(part) }()
-	}
-	var problems []error
-	for range l.parts {
-		if err := <-results; err != nil {
-			problems = append(problems, err)
-		}
-	}
-	return problems
-}
+type NodeLock = nodelock.Lock
 
 // CommandTimeout bounds a command's dealings with Redis.
 const CommandTimeout = 5 * time.Second

@@ -57,11 +57,7 @@ func checkFlush(r config.Redis, f config.Flush) error {
 
 // shortestInterval is the least time between two slots; 0: there are none.
 func shortestInterval(spec, timeZone string) time.Duration {
-	zone, err := time.LoadLocation(timeZone)
-	if err != nil {
-		return 0
-	}
-	s, err := schedule.Parse(spec, zone)
+	s, err := schedule.ParseIn(spec, timeZone)
 	if err != nil {
 		return 0
 	}

@@ -11,6 +11,8 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/flush"
+	"baton/internal/flush/source/capture"
+	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/job/plan"
@@ -31,11 +33,7 @@ type Task struct {
 
 // Describe is what the configuration alone says of a job.
 func Describe(j config.Job) (Task, error) {
-	zone, err := time.LoadLocation(j.TimeZone)
-	if err != nil {
-		return Task{}, err
-	}
-	slots, err := schedule.Parse(j.Schedule, zone)
+	slots, err := schedule.ParseIn(j.Schedule, j.TimeZone)
 	return Task{Config: j, Schedule: slots}, err
 }
 
@@ -84,6 +82,16 @@ func (t Task) Backlog(ctx context.Context) (int64, error) {
 		}
 	}
 	return flush.Backlog(ctx, t.Sources)
+}
+
+// IsCapture reports whether it follows the replication stream of its store, which is open.
+func (t Task) IsCapture() bool { return t.Store != nil && isCapture(t.Config) }
+
+func isCapture(j config.Job) bool { return !j.IsCommand() && j.Flush.From.Type == spec.Capture }
+
+// Follows is how far it has followed the stream, if this node does. With masters it asks them.
+func (t Task) Follows(ctx context.Context, masters bool) (capture.Standing, bool) {
+	return capture.Stand(ctx, t.Store, t.Config.Name, t.Config.Flush.From.Key, masters)
 }
 
 // Countable reports whether changes wait in a place of their own.

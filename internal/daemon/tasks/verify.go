@@ -33,6 +33,16 @@ func Comparable(c config.Config) (names []string) {
 	return names
 }
 
+// Captures names the jobs that follow the replication stream of a store.
+func Captures(c config.Config) (names []string) {
+	for _, j := range c.Jobs {
+		if isCapture(j) {
+			names = append(names, j.Name)
+		}
+	}
+	return names
+}
+
 // Keys opens the keys of a job, delivering these inputs. It does not connect.
 func Keys(j config.Job, store *redisconn.Store, inputs []string) (verify.Source, error) {
 	if err := CheckKeys(j); err != nil {

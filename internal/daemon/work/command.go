@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/alert"
+	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/job"
@@ -14,6 +15,7 @@ import (
 	"baton/internal/program"
 	"baton/internal/redisledger"
 	"baton/internal/secret"
+	"baton/internal/trace"
 )
 
 // command is the work of a command job in the term.
@@ -23,7 +25,8 @@ func (t *Term) command(of Task, keep config.History) job.Func {
 		Wardens: t.Wardens, LockKey: t.Key, Environ: os.Environ(),
 		Known:         func() []string { return secret.Known(t.Config()) },
 		UntilHardStop: t.term.UntilHardStop, Drain: t.Timing.Drain,
-		Output: outputIn{t.Ledger}, MaxAge: keep.MaxAge, Log: t.Log.Named("job"),
+		Traceparent: func(runID string) string { return t.Traces.Traceparent(trace.Of(runID)) },
+		Output:      outputIn{t.Ledger}, MaxAge: keep.MaxAge, Log: t.Log.Named("job"),
 	}).Run
 	if !schedule.IsAlways(of.Schedule) {
 		return work
@@ -33,6 +36,14 @@ func (t *Term) command(of Task, keep config.History) job.Func {
 		defer cancel()
 		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else the next time
 	})
+}
+
+// Refused is why this process cannot run the commands of a configuration as it says; nil if it can.
+func Refused(c config.Config, wardens *command.Reserve) error {
+	if problems := program.Refused(c, wardens.Try); len(problems) > 0 {
+		return problems
+	}
+	return nil
 }
 
 // steadily reports a command that is kept running, every steadyAfter, that it is well: it

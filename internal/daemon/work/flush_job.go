@@ -15,6 +15,7 @@ import (
 	"baton/internal/job/schedule"
 	"baton/internal/redisledger"
 	"baton/internal/status/metrics"
+	"baton/internal/trace"
 )
 
 // nothingCame is how long a flush that goes on and on rests if there was work, and then
@@ -31,8 +32,10 @@ type flushJob struct {
 	ledger  *redisledger.Ledger
 	watch   *Watch
 	stores  *storehealth.Health
+	traces  *trace.Tracer
 	running atomic.Int32 // runs of it
-	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: not known
+	fresh   atomic.Int64 // what was there before, in ns, has been flushed, as far as is known; 0: not known
+	flushed atomic.Int64 // the same as a run has found it, which has asked its source for everything
 }
 
 // run flushes once; or until the term ends, if that is the job's schedule.
@@ -45,15 +48,16 @@ func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 		return job.Result{}, &storehealth.Error{Store: f.store(), Err: err} // without waiting for it, which would take a place from others
 	}
 	f.done.reset()
+	f.traceBatches(r)
 	stop := f.report(ctx, r)
 	defer stop()
-	err := f.once(ctx)
+	err := f.once(ctx, r)
 	for err == nil && schedule.IsAlways(f.Schedule) {
 		if err = f.pipeline.Wait(ctx); err != nil {
 			break
 		}
 		before := f.done.batches.Load()
-		if err = f.once(ctx); err == nil && f.done.batches.Load() == before {
+		if err = f.once(ctx, r); err == nil && f.done.batches.Load() == before {
 			err = Rest(ctx, nothingCame)
 		}
 	}
@@ -61,24 +65,66 @@ func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	return job.Result{Rows: f.done.rows.Load(), Dead: f.done.dead.Load()}, f.judge(err)
 }
 
-func (f *flushJob) once(ctx context.Context) error {
+func (f *flushJob) once(ctx context.Context, r job.Run) error {
 	began := time.Now()
+	traced := f.traceRound(ctx, r)
 	_, err := f.pipeline.Run(ctx, f.term)
+	traced(err)
 	if err == nil {
-		f.freshen(began) // everything older has been flushed
+		f.ran(began)
 		f.done.flushes.Add(1)
 	}
 	f.elected.Epoch(f.term.Epoch()) // taking over a fence may have raised it
 	return err
 }
 
-// freshen notes that what was there at a time has been flushed.
-func (f *flushJob) freshen(at time.Time) {
-	for ms := at.UnixMilli(); ; {
-		if old := f.fresh.Load(); old >= ms || f.fresh.CompareAndSwap(old, ms) {
+// ran notes that a run which began then has flushed everything older.
+func (f *flushJob) ran(at time.Time) {
+	latest(&f.flushed, at)
+	latest(&f.fresh, at)
+}
+
+// latest moves a time, in ns, ahead.
+func latest(of *atomic.Int64, at time.Time) {
+	for ns := at.UnixNano(); ; {
+		if old := of.Load(); old >= ns || of.CompareAndSwap(old, ns) {
 			return
 		}
 	}
+}
+
+// hasFlushed reports whether everything older has been flushed by a run.
+func (f *flushJob) hasFlushed(at time.Time) bool { return f.flushed.Load() >= at.UnixNano() }
+
+// flushWithin is the longest wait for a run; a job that is due later is not waited for.
+const flushWithin = 2 * time.Minute
+
+// await waits until a run has written what was there at a time; false: none will soon. A job that waits for work begins a
+// run for it. alive is called again and again meanwhile.
+func (f *flushJob) await(ctx context.Context, since time.Time, alive func(context.Context) error) (bool, error) {
+	within := flushWithin
+	if schedule.IsAlways(f.Schedule) {
+		f.pipeline.Wake()
+	} else {
+		next := f.Next(time.Now())
+		if next.IsZero() || time.Until(next) > flushWithin/2 {
+			return false, nil
+		}
+		within = min(time.Until(next)+10*time.Second+2*schedule.Interval(f.Schedule), flushWithin)
+	}
+	const often = 20 * time.Millisecond
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		if f.hasFlushed(since) {
+			return true, nil
+		}
+		if err := Rest(ctx, often); err != nil {
+			return false, err
+		}
+		if err := alive(ctx); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // judge translates an error of a flush for the runner: what it means to the term and to the job.
@@ -113,7 +159,7 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 		return level, false
 	}
 	if backlog == 0 && f.Countable() && schedule.IsAlways(f.Schedule) {
-		f.freshen(began) // it rests until there is work: what comes now has not waited since the last work
+		latest(&f.fresh, began) // it rests until there is work: what comes now has not waited since the last work
 	}
 	return f.behind(backlog, began), true
 }
@@ -121,11 +167,11 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 // behind sets the gauges of the job to a backlog that was counted at a time.
 func (f *flushJob) behind(backlog int64, at time.Time) redisledger.Level {
 	var fresh time.Time
-	if ms := f.fresh.Load(); ms > 0 {
-		fresh = time.UnixMilli(ms)
+	if ns := f.fresh.Load(); ns > 0 {
+		fresh = time.Unix(0, ns)
 	}
 	lag := f.watch.measured(f.Task, backlog, fresh, at)
 	f.metrics.FlushBehind(f.Config.Name, backlog, lag)
 	f.notes.Lagged(f.Config.Name, lag)
-	return redisledger.Level{Lag: lag, Backlog: backlog}
+	return redisledger.Level{Lag: lag, Backlog: backlog, Rows: f.done.written.Load()}
 }

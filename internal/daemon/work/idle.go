@@ -53,6 +53,6 @@ func (t *Term) settled(jobs []string) []*flushJob {
 
 // idled records that nothing was pending at that time.
 func (f *flushJob) idled(at time.Time) {
-	f.freshen(at)
+	f.ran(at)
 	f.behind(0, at)
 }

@@ -70,6 +70,7 @@ func (b boundTask) continues(earlier boundTask) bool {
 
 // release ends what flushes do between their runs.
 func (t *Term) release(flushes []boundTask) {
+	t.follows.end(flushes)
 	for _, b := range flushes {
 		if err := b.task.pipeline.Release(); err != nil {
 			t.Log.Warn("what a flush does between its runs did not end", zap.String("job", b.job.Name), zap.Error(err))

@@ -15,7 +15,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/verify"
 	"baton/internal/job"
-	"baton/internal/job/schedule"
+	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 )
 
@@ -28,8 +28,6 @@ const (
 	operationTries = 20
 	// recordWithin bounds what Redis may take to record how an operation stands.
 	recordWithin = 5 * time.Second
-	// flushWithin is the longest wait for a run of the flush; a job that is due later is not waited for.
-	flushWithin = 2 * time.Minute
 )
 
 // operations carries out the verifications and backfills of a term's jobs.
@@ -204,6 +202,14 @@ func final(err error) error {
 	return finalError{err}
 }
 
+// denied makes an error final if the Redis user lacks a permission: only an operator can mend that, who has to hear of it.
+func denied(err error) error {
+	if redisconn.IsDenied(err) {
+		return finalError{err}
+	}
+	return err
+}
+
 func (op *operation) once(ctx context.Context) error {
 	if op.b.flush == nil {
 		return finalError{errors.New(unknownToLeader(op.record.Job))}
@@ -222,7 +228,7 @@ func (op *operation) once(ctx context.Context) error {
 		return final(err)
 	}
 	op.state, err = checker.Run(ctx, op.state)
-	return err
+	return denied(err)
 }
 
 // backfill marks all keys that there are.
@@ -235,7 +241,7 @@ func (op *operation) backfill(ctx context.Context) error {
 	if errors.Is(err, verify.ErrNoMarks) {
 		return finalError{err}
 	}
-	return err
+	return denied(err)
 }
 
 // progress notes how far the operation is, and records it now and then.
@@ -247,30 +253,20 @@ func (op *operation) progress(ctx context.Context, s verify.State) error {
 	return op.report(ctx, job.StateRunning)
 }
 
-// flushed waits until a run of the flush has written what was there at a time.
+// flushed waits until a run of the flush has written what was there at a time; false: none will soon.
 func (op *operation) flushed(ctx context.Context, since time.Time) (bool, error) {
-	f, within := op.b.flush, flushWithin
-	if !schedule.IsAlways(f.Schedule) {
-		next := f.Next(time.Now())
-		if next.IsZero() || time.Until(next) > flushWithin/2 {
-			return false, nil
-		}
-		within = time.Until(next) + 10*time.Second + 2*schedule.Interval(f.Schedule)
-		within = min(within, flushWithin)
+	if paused, err := op.paused(ctx); err != nil || paused {
+		return false, err
 	}
-	const often = 20 * time.Millisecond
-	for end := time.Now().Add(within); time.Now().Before(end); {
-		if f.fresh.Load() > since.UnixMilli() {
-			return true, nil
-		}
-		if err := Rest(ctx, often); err != nil {
-			return false, err
-		}
-		if err := op.alive(ctx); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
+	return op.b.flush.await(ctx, since, op.alive)
+}
+
+// paused reports whether the job has no runs for now.
+func (op *operation) paused(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordWithin)
+	defer cancel()
+	states, err := op.Ledger.Jobs(ctx, []string{op.record.Job})
+	return err == nil && states[0].Paused != nil, err
 }
 
 // alive records now and then that a wait goes on.

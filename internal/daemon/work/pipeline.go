@@ -6,21 +6,24 @@ import (
 	"baton/internal/alert"
 	"baton/internal/flush"
 	"baton/internal/status/metrics"
+	"baton/internal/trace"
 )
 
 // Reports are where flushes report what they do.
 type Reports struct {
 	Metrics *metrics.Metrics
 	Notes   *alert.Notifications // nil: there are none
+	Traces  *trace.Tracer        // nil: there are none
 	Log     *zap.Logger
 }
 
 // newPipeline makes the pipeline of a flush job. It connects to nothing yet.
-func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to Reports) (*flush.Pipeline, error) {
+func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to Reports, traces *tracedTarget) (*flush.Pipeline, error) {
 	c.NodeID, c.Sink = nodeID, sink
 	letters := &lettersLog{log: to.Log, job: c.Job}
 	c.OnBatch = func(b flush.BatchStats) {
 		done.add(b)
+		traces.batch(done.during.Load(), b)
 		to.Metrics.FlushRows(c.Job, "written", b.Rows)
 		to.Metrics.FlushRows(c.Job, "dead", b.Dead)
 		to.Metrics.FlushBatch(c.Job, b.Took)

@@ -10,6 +10,7 @@ import (
 	"baton/internal/job"
 	"baton/internal/job/schedule"
 	"baton/internal/redisledger"
+	"baton/internal/trace"
 )
 
 const (
@@ -25,11 +26,14 @@ const (
 // tally counts what a run has done so far. Batches come from several goroutines.
 type tally struct {
 	rows, dead, batches atomic.Int64
-	flushes             atomic.Int64 // that left nothing undone
+	flushes             atomic.Int64                  // that left nothing undone
+	written             atomic.Int64                  // rows of all runs
+	during              atomic.Pointer[trace.Context] // the span that batches belong to; nil: none
 }
 
 func (t *tally) add(b flush.BatchStats) {
 	t.rows.Add(b.Rows)
+	t.written.Add(b.Rows)
 	t.dead.Add(b.Dead)
 	t.batches.Add(1)
 }
@@ -80,7 +84,7 @@ func (f *flushJob) reportOnce(ctx context.Context, r job.Run, p redisledger.Prog
 	f.measure(ctx)
 	var fresh time.Time
 	if done && schedule.IsAlways(f.Schedule) {
-		fresh = time.UnixMilli(f.fresh.Load())
+		fresh = time.Unix(0, f.fresh.Load())
 	}
 	_, err := f.ledger.Progress(ctx, r, p, fresh)
 	return err == nil

@@ -13,6 +13,7 @@ import (
 	"baton/internal/daemon/storehealth"
 	"baton/internal/job"
 	"baton/internal/status/metrics"
+	"baton/internal/trace"
 )
 
 // RunnerOptions are what the runner of a lock's jobs works with.
@@ -21,6 +22,7 @@ type RunnerOptions struct {
 	Logger  *zap.Logger // names the node itself
 	Metrics *metrics.Metrics
 	Notes   *alert.Notifications
+	Traces  *trace.Tracer // nil: there are none
 	Clock   *Clock
 	Outage  *outage.Outage       // of the Redis that has the ledger; nil: there is none
 	Stores  *storehealth.Health  // what runs meet there is no fault of that Redis
@@ -38,6 +40,13 @@ func NewRunner(ledger job.Ledger, o RunnerOptions) *job.Runner {
 		OnFinish: func(r job.Record) {
 			o.Metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
 			o.Notes.Finished(r)
+			traceRun(o.Traces, r)
+		},
+		LogFields: func(r job.Run) []zap.Field {
+			if of := trace.Of(r.ID); o.Traces.Sampled(of) {
+				return []zap.Field{zap.String("trace_id", of.TraceID())}
+			}
+			return nil
 		},
 		Hold:   o.Hold,
 		OnIdle: o.Idle,

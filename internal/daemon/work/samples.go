@@ -32,23 +32,45 @@ type sampler struct {
 	nodeID string
 	epoch  int64
 	last   time.Time
-	failed bool // that has been logged
+	failed bool             // that has been logged
+	was    map[string]int64 // rows that a job had written by the sample before
 }
 
-// take adds a sample if one is due. It is only for the plot of the page: what goes wrong
+// take adds a sample if one is due; the rows of levels are all that were ever written. It is only for the plot of the page: what goes wrong
 // is logged once, and stops nothing.
 func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level) {
 	if len(levels) == 0 || !s.due(time.Now()) {
 		return
 	}
-	s.last = time.Now()
+	now := time.Now()
+	sample := redisledger.Sample{NodeID: s.nodeID, Epoch: s.epoch, Levels: s.since(levels)}
+	if !s.last.IsZero() {
+		sample.Span = now.Sub(s.last)
+	}
+	s.last = now
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	err := s.ledger.AddSample(ctx, redisledger.Sample{NodeID: s.nodeID, Epoch: s.epoch, Levels: levels})
+	err := s.ledger.AddSample(ctx, sample)
 	if err != nil && !s.failed {
 		s.log.Debug("the plot of the page has a gap: a sample of how far the flushes are behind was not kept", zap.Error(err))
 	}
 	s.failed = err != nil
+}
+
+// since are levels with the rows that were written since the sample before.
+func (s *sampler) since(levels map[string]redisledger.Level) map[string]redisledger.Level {
+	was := s.was
+	s.was = make(map[string]int64, len(levels))
+	news := make(map[string]redisledger.Level, len(levels))
+	for name, v := range levels {
+		all := v.Rows
+		v.Rows -= was[name]
+		if v.Rows < 0 { // the job is another one by now
+			v.Rows = all
+		}
+		news[name], s.was[name] = v, all
+	}
+	return news
 }
 
 // due reports whether it is time, for who asks every GaugeEvery.
@@ -145,7 +167,12 @@ func Merged(ctx context.Context, since time.Time, of []*Samples) ([]operate.Samp
 func levelsOf(s redisledger.Sample) map[string]operate.Level {
 	levels := make(map[string]operate.Level, len(s.Levels))
 	for name, v := range s.Levels {
-		levels[name] = operate.Level{LagSeconds: v.Lag.Seconds(), Backlog: v.Backlog}
+		level := operate.Level{LagSeconds: v.Lag.Seconds(), Backlog: v.Backlog}
+		if s.Span > 0 {
+			rate := float64(v.Rows) / s.Span.Seconds()
+			level.RowsPerSecond = &rate
+		}
+		levels[name] = level
 	}
 	return levels
 }

@@ -12,6 +12,7 @@ import (
 	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redisledger"
 	"baton/internal/testsupport"
 )
@@ -19,11 +20,7 @@ import (
 // What Redis does to the samples is nobody's business but theirs.
 func TestARedisThatRefusesSamplesIsToldOfOnce(t *testing.T) {
 	core, logs := recorder.New(zapcore.DebugLevel)
-	store, err := redisconn.Open(redisconn.Options{URL: "redis://127.0.0.1:1/0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := redistest.Open(t, redisconn.Options{URL: "redis://127.0.0.1:1/0"})
 	s := sampler{log: zap.New(core), ledger: redisledger.NewLedger(store, redisledger.LedgerOptions{LockKey: "baton"})}
 	for range 3 {
 		s.last = time.Time{}
@@ -50,11 +47,7 @@ func TestASampleIsTakenEveryFifteenSeconds(t *testing.T) {
 // samplesOf are the samples of locks of a Redis.
 func samplesOf(t *testing.T, server *testsupport.Redis, locks ...string) (of []*Samples) {
 	t.Helper()
-	store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
 	for _, key := range locks {
 		of = append(of, NewSamples(key, redisledger.NewLedger(store, redisledger.LedgerOptions{LockKey: key})))
 	}
@@ -122,12 +115,8 @@ func TestSamplesAreReadOnlyWhenSomebodyAsksAndThenOnce(t *testing.T) {
 	}
 
 	// Redis lost its data, and its clock went back: ids are lower now.
-	if _, err := server.Conn().Do("DEL", "{baton}:samples"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := server.Conn().Do("XADD", "{baton}:samples", "1000-0", "epoch", "3", "node", "a", "levels", "views\n"); err != nil {
-		t.Fatal(err)
-	}
+	server.Client(t).Do("DEL", "{baton}:samples")
+	server.Client(t).Do("XADD", "{baton}:samples", "1000-0", "epoch", "3", "node", "a", "levels", "views\n")
 	one.read = time.Time{}
 	if got := count(); got != 2 {
 		t.Errorf("%d samples just after the loss", got)
@@ -160,6 +149,27 @@ func TestASampleSaysWhoTookItAndIsTakenOnce(t *testing.T) {
 	}
 }
 
+// The rows of a sample are those since the one before, also if the job begins to count anew.
+func TestASampleSaysHowManyRowsWereWrittenSinceTheLast(t *testing.T) {
+	of := samplesOf(t, testsupport.StartRedis(t), "baton")
+	s := sampler{log: zap.NewNop(), ledger: of[0].ledger, nodeID: "db1", epoch: 42}
+	for _, all := range []int64{7, 1507, 1507, 30} {
+		if !s.last.IsZero() {
+			s.last = time.Now().Add(-redisledger.SampleEvery)
+		}
+		s.take(t.Context(), map[string]redisledger.Level{"views": {Rows: all}})
+	}
+	told, err := Merged(t.Context(), time.Time{}, of)
+	if err != nil || len(told) != 4 || told[0].Jobs["views"].RowsPerSecond != nil {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	for i, want := range []float64{1500 / 15.0, 0, 30 / 15.0} {
+		if got := told[i+1].Jobs["views"].RowsPerSecond; got == nil || *got < want*0.9 || *got > want*1.001 {
+			t.Errorf("sample %d: %v rows a second, want %.1f", i+1, got, want)
+		}
+	}
+}
+
 // What is older than an hour is forgotten by the clock of Redis, and the samples of several
 // locks stand in the order of time.
 func TestSamplesAreOfTheLastHourAndInOrder(t *testing.T) {
@@ -169,9 +179,8 @@ func TestSamplesAreOfTheLastHourAndInOrder(t *testing.T) {
 	for i, ago := range []time.Duration{time.Hour + 2*time.Minute, time.Hour, time.Minute, 30 * time.Second, 0} {
 		for j, key := range []string{"baton", "second"} {
 			at := newest.Add(-ago).UnixMilli() - int64(10*j)
-			if _, err := server.Conn().Do("XADD", "{"+key+"}:samples", fmt.Sprintf("%d-0", at), "epoch", "3", "node", "a", "levels", fmt.Sprintf("job%d%d 1 2\n", i, j)); err != nil {
-				t.Fatal(err)
-			}
+			server.Client(t).Do("XADD", "{"+key+"}:samples", fmt.Sprintf("%d-0", at), "epoch", "3", "node", "a",
+				"levels", fmt.Sprintf("job%d%d 1 2\n", i, j))
 		}
 	}
 	all, err := Merged(t.Context(), time.Time{}, of)

@@ -50,11 +50,7 @@ func (t Task) verifications() (schedule.Schedule, error) {
 	if t.Config.IsCommand() || t.Config.Flush.Verify.Schedule == "" {
 		return nil, nil
 	}
-	zone, err := time.LoadLocation(t.Config.TimeZone)
-	if err != nil {
-		return nil, err
-	}
-	return schedule.Parse(t.Config.Flush.Verify.Schedule, zone)
+	return schedule.ParseIn(t.Config.Flush.Verify.Schedule, t.Config.TimeZone)
 }
 
 // orderIfDue orders a verification whose slot has come.

@@ -48,7 +48,7 @@ func newTask(c config.Config, j config.Job, stores site.Stores, dbs site.Databas
 	}
 	pipeline.Lease = c.Election.TTL
 	t.sink = dbs[j.Flush.To.Database]
-	t.pipeline, err = newPipeline(pipeline, c.Node.ID, t.sink, t.done, to)
+	t.pipeline, err = newPipeline(pipeline, c.Node.ID, t.sink, t.done, to, traceTarget(to.Traces, c, j))
 	return t, err
 }
 

@@ -20,6 +20,7 @@ import (
 	"baton/internal/job"
 	"baton/internal/redisledger"
 	"baton/internal/status/metrics"
+	"baton/internal/trace"
 )
 
 // Lock is what the terms of a node under one lock have in common.
@@ -35,6 +36,7 @@ type Lock struct {
 	Notes   *alert.Notifications
 	Letters *LettersBook
 	Watch   *Watch
+	Traces  *trace.Tracer
 	Wardens *command.Reserve
 	Runner  *job.Runner
 	Ordered <-chan elector.Hint  // operators may have ordered something
@@ -54,6 +56,7 @@ type Term struct {
 	Lock
 	term    *elector.Term
 	sampler *sampler
+	follows *follows
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
@@ -69,8 +72,10 @@ type boundTask struct {
 
 // Begin makes the work of a term.
 func (l Lock) Begin(term *elector.Term) *Term {
-	return &Term{Lock: l, term: term, bound: map[string]boundTask{},
+	t := &Term{Lock: l, term: term, bound: map[string]boundTask{},
 		sampler: &sampler{log: l.Log, ledger: l.Ledger, nodeID: term.NodeID(), epoch: term.Epoch()}}
+	t.follows = t.newFollows()
+	return t
 }
 
 // End ends what the flushes do between their runs: another node goes on with it.
@@ -129,7 +134,7 @@ func (t *Term) bind(of Task, keep config.History) boundTask {
 	}
 	b.flush = &flushJob{
 		Task: of, term: t.term, metrics: t.Metrics, elected: t.Elected,
-		notes: t.Notes, ledger: t.Ledger, watch: t.Watch, stores: t.Stores,
+		notes: t.Notes, ledger: t.Ledger, watch: t.Watch, stores: t.Stores, traces: t.Traces,
 	}
 	b.job.Run = b.flush.run
 	return b
@@ -153,6 +158,7 @@ func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 	wg.Go(After(ctx, later, func() { t.countLetters(ctx, w) }))
 	wg.Go(func() { t.scheduleVerifications(ctx, tasks) })
 	wg.Go(func() { t.watchStages(ctx, w) })
+	wg.Go(func() { t.follows.keep(ctx, tasks) })
 	wg.Go(func() { t.releaseLeft(ctx) })
 	if ledgers := w.ToPrune(); len(ledgers) > 0 {
 		wg.Go(After(ctx, later, func() { pruneLedgers(ctx, t.Log.Named("ledger"), ledgers) }))

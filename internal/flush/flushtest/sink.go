@@ -62,6 +62,7 @@ var sinkCases = []struct {
 	{"ATableIsMadeAsItWasDescribed", aTableIsMadeAsItWasDescribed},
 	{"RowsOfOtherPassesAreFoundInKeyOrder", rowsOfOtherPassesAreFoundInKeyOrder},
 	{"KeysAreListedInTheirOrder", keysAreListedInTheirOrder},
+	{"KeysThatBeginAlikeAreListed", keysThatBeginAlikeAreListed},
 	{"ARowOfAnotherGenerationIsNotDeleted", aRowOfAnotherGenerationIsNotDeleted},
 }
 

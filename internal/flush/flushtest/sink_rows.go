@@ -129,6 +129,28 @@ func (b *sinkCase) passes(s flush.Sink, rows ...row.Row) *row.Plan {
 	return &sweep
 }
 
+// inPages reads rows behind the key of the last one until there are no more.
+func inPages(t *testing.T, limit int, read func(behind []row.Value) ([][]string, error)) (got []string) {
+	t.Helper()
+	for behind := []row.Value(nil); ; {
+		rows, err := read(behind)
+		if err != nil || len(rows) > limit {
+			t.Fatalf("%d rows of %d at a time, %v", len(rows), limit, err)
+		}
+		if len(rows) == 0 {
+			return got
+		}
+		for _, texts := range rows {
+			got = append(got, strings.Join(texts, "|"))
+		}
+		n, err := strconv.ParseInt(rows[len(rows)-1][0], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		behind = []row.Value{row.Integer(n)}
+	}
+}
+
 func rowsOfOtherPassesAreFoundInKeyOrder(t *testing.T, b *sinkCase) {
 	s := b.open()
 	finder := s.(flush.StaleFinder)
@@ -147,25 +169,9 @@ func rowsOfOtherPassesAreFoundInKeyOrder(t *testing.T, b *sinkCase) {
 		t.Errorf("counted %d stale rows of %d, %v; want 4 of 6", stale, all, err)
 	}
 	for _, limit := range []int{1, 2, 100} {
-		var got []string
-		var behind []row.Value
-		for {
-			rows, err := finder.StaleRows(t.Context(), p, 500, behind, limit)
-			if err != nil || len(rows) > limit {
-				t.Fatalf("%d rows of %d at a time, %v", len(rows), limit, err)
-			}
-			if len(rows) == 0 {
-				break
-			}
-			for _, texts := range rows {
-				got = append(got, strings.Join(texts, "|"))
-			}
-			n, err := strconv.ParseInt(rows[len(rows)-1][0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			behind = []row.Value{row.Integer(n)}
-		}
+		got := inPages(t, limit, func(behind []row.Value) ([][]string, error) {
+			return finder.StaleRows(t.Context(), p, 500, behind, limit)
+		})
 		if want := []string{"-9|1", "3|499", "20|501", "1000|499"}; !slices.Equal(got, want) {
 			t.Errorf("%d at a time: %q, want %q", limit, got, want)
 		}
@@ -179,24 +185,9 @@ func keysAreListedInTheirOrder(t *testing.T, b *sinkCase) {
 	p := b.plan(s, "passes", "id")
 	keys := row.Plan{Table: p.Table, Inputs: p.Inputs, Columns: p.Columns[:1], Key: []int{0}}
 	for _, limit := range []int{1, 3, 4, 100} {
-		var got []string
-		for behind := []row.Value(nil); ; {
-			rows, err := lister.KeyRows(t.Context(), &keys, behind, limit)
-			if err != nil || len(rows) > limit {
-				t.Fatalf("%d rows of %d at a time, %v", len(rows), limit, err)
-			}
-			if len(rows) == 0 {
-				break
-			}
-			for _, texts := range rows {
-				got = append(got, strings.Join(texts, "|"))
-			}
-			n, err := strconv.ParseInt(rows[len(rows)-1][0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			behind = []row.Value{row.Integer(n)}
-		}
+		got := inPages(t, limit, func(behind []row.Value) ([][]string, error) {
+			return lister.KeyRows(t.Context(), &keys, flush.KeyRange{Behind: behind, Limit: limit})
+		})
 		if want := []string{"-9", "3", "20", "100"}; !slices.Equal(got, want) {
 			t.Errorf("%d at a time: %q, want %q", limit, got, want)
 		}

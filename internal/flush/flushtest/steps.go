@@ -23,6 +23,7 @@ const (
 	StepBeforeStage    Step = "before-stage"     // a new stage id is chosen
 	StepPositionRead   Step = "position-read"    // a source's place in the database is known
 	StepStaged         Step = "staged"           // the stage is frozen in Redis
+	StepRowsFound      Step = "rows-found"       // the rows of changed keys are known, or some of them
 	StepPageRead       Step = "page-read"        // a page has been read
 	StepBeforeMarks    Step = "before-marks"     // about to read what the database has of its counters
 	StepMarksRead      Step = "marks-read"       // it is read
@@ -48,8 +49,8 @@ const (
 func Steps() []Step {
 	return []Step{
 		StepCompiled, StepBeforeTakeOver, StepTakenOver, StepBeforeStage, StepPositionRead, StepStaged,
-		StepPageRead, StepBeforeMarks, StepMarksRead, StepConverted, StepAllRead, StepBeforeApply, StepBeforeTurn, StepInTurn,
-		StepApplied, StepBeforeDone, StepDone,
+		StepRowsFound, StepPageRead, StepBeforeMarks, StepMarksRead, StepConverted, StepAllRead,
+		StepBeforeApply, StepBeforeTurn, StepInTurn, StepApplied, StepBeforeDone, StepDone,
 		StepBeforeSweep, StepCounted, StepStaleCounted, StepStaleRead, StepRechecked, StepSwept, StepBeforeDiscard, StepDiscarded,
 	}
 }
@@ -289,20 +290,22 @@ func (s *sink) CountStale(ctx context.Context, p *row.Plan, current int64) (stal
 }
 
 // KeyRows implements flush.KeyLister.
-func (s *sink) KeyRows(ctx context.Context, p *row.Plan, behind []row.Value, limit int) ([][]string, error) {
+func (s *sink) KeyRows(ctx context.Context, p *row.Plan, which flush.KeyRange) ([][]string, error) {
 	lister, ok := s.Sink.(flush.KeyLister)
 	if !ok {
 		return nil, errNoFinder
 	}
-	if behind == nil {
+	if which.Behind == nil && which.Of == nil {
 		if err := s.before(ctx, StepBeforeSweep); err != nil {
 			return nil, err
 		}
 	}
-	texts, err := lister.KeyRows(ctx, p, behind, limit)
+	texts, err := lister.KeyRows(ctx, p, which)
 	switch {
 	case err != nil:
 		return nil, err
+	case which.Of != nil:
+		return texts, s.at(StepRowsFound)
 	case len(texts) == 0:
 		return nil, s.at(StepSwept)
 	}

@@ -14,6 +14,8 @@ type Vanished struct {
 	// plan has the key's columns, in the order of their index, and the generation if there is one.
 	// All of them are its key: a row that was written again meanwhile is another one.
 	plan   row.Plan
+	list   row.Plan     // see List
+	lead   int          // how many columns of the key come before those of members
 	keys   int          // of the columns
 	reads  []row.Reader // by column
 	inputs []int        // by column: index into Record.Inputs
@@ -26,6 +28,7 @@ func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err
 	v = &Vanished{width: len(m.plan.Inputs), plan: row.Plan{Table: m.plan.Table, Inputs: m.plan.Inputs}}
 	var problems []error
 	names := m.indexOrder()
+	v.lead = m.lead(names)
 	if v.keys = len(names); generation != "" {
 		names = append(names, generation)
 	}
@@ -43,6 +46,8 @@ func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err
 		v.reads = append(v.reads, c.read)
 		v.inputs = append(v.inputs, c.input)
 	}
+	v.list = v.plan
+	v.list.Key, v.list.Columns = v.plan.Key[:v.keys:v.keys], v.plan.Columns[:v.keys:v.keys]
 	return v, inputs, errors.Join(problems...)
 }
 
@@ -105,12 +110,16 @@ func (m *Mapping) indexOrder() []string {
 	for _, i := range m.plan.Key {
 		key = append(key, m.plan.Columns[i].Name)
 	}
+	var order []string
 	for _, unique := range m.plan.Table.Unique {
-		if sameNames(unique, key) {
-			return slices.Clone(unique)
+		if sameNames(unique, key) && (order == nil || m.lead(unique) > m.lead(order)) {
+			order = slices.Clone(unique)
 		}
 	}
-	return key
+	if order == nil {
+		return key
+	}
+	return order
 }
 
 // Plan is the plan of the deletion: its columns are the key's, in the order of their index, and
@@ -127,13 +136,7 @@ func (v *Vanished) KeyText() string {
 }
 
 // Key is the key in the texts of a row.
-func (v *Vanished) Key(texts []string) ([]row.Value, error) {
-	values, err := v.values(texts)
-	if err != nil {
-		return nil, err
-	}
-	return values[:v.keys], nil
-}
+func (v *Vanished) Key(texts []string) ([]row.Value, error) { return v.values(texts[:v.keys]) }
 
 // values reads the texts of a row.
 func (v *Vanished) values(texts []string) ([]row.Value, error) {
@@ -158,8 +161,8 @@ func (v *Vanished) text(column int, text string) string {
 // Record is the part of the record that the texts of a row determine.
 func (v *Vanished) Record(texts []string) row.Record {
 	r := row.Record{Inputs: make([]row.Raw, v.width), Gone: true}
-	for i, text := range texts {
-		r.Inputs[v.inputs[i]] = row.Raw{Text: v.text(i, text), OK: true}
+	for i, input := range v.inputs[:min(len(v.inputs), len(texts))] {
+		r.Inputs[input] = row.Raw{Text: v.text(i, texts[i]), OK: true}
 	}
 	return r
 }

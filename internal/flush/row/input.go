@@ -11,6 +11,9 @@ const (
 	InputGeneration = "$generation" // scan: the number of the pass
 )
 
+// Listed is the text of a listed row that has more than its key.
+const Listed = "1"
+
 // Inputs are the inputs that a source can deliver.
 type Inputs struct {
 	// Names are the inputs that the source itself knows: $field and $value of

@@ -3,7 +3,6 @@ package source
 import (
 	"testing"
 
-	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
@@ -11,11 +10,7 @@ import (
 func TestTheDocumentedUserCanFlush(t *testing.T) {
 	t.Parallel()
 	r, o := redistest.StartWithUser(t)
-	store, err := redisconn.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := redistest.Open(t, o)
 	conn := r.Conn()
 	if _, err := conn.Do("SELECT", 1); err != nil {
 		t.Fatal(err)

@@ -14,9 +14,6 @@ import (
 
 // CaptureInputs says what a capture of such keys can deliver: what a scan of them does, but the number of a pass.
 func CaptureInputs(key, value string) (row.Inputs, error) {
-	if value == "set" || value == "zset" {
-		return row.Inputs{}, fmt.Errorf("a capture reads no %s: it is hash, string or json; use type: scan", value)
-	}
 	in, err := ScanInputs(key, value)
 	in.Names = slices.DeleteFunc(in.Names, func(name string) bool { return name == row.InputGeneration })
 	in.Guarantee = row.ByChanges
@@ -33,11 +30,11 @@ var captureSpec = Spec{
 	policy: func(o Options) (flush.Policy, error) {
 		p := flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete"))}
 		switch p.OnMissing {
-		case "delete":
+		case "delete", "null":
 			p.VanishedPct = cmp.Or(o.MaxPct, 10)
 		case "ignore":
 		default:
-			return p, fmt.Errorf("on_missing: %q: a capture deletes rows, or ignores that their keys are gone", o.OnMissing)
+			return p, fmt.Errorf("on_missing: %q is unknown: it is delete, ignore or null", o.OnMissing)
 		}
 		return p, nil
 	},

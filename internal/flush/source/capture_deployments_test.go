@@ -74,15 +74,7 @@ func TestASentinelFailoverThatLosesWritesIsMadeUpFor(t *testing.T) {
 // again tries until there is no error.
 func (j *captureJob) again(try func() error) {
 	j.t.Helper()
-	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(limit) {
-			j.t.Fatal(err)
-		}
-	}
+	testsupport.AwaitNoError(j.t, "it succeeds", try)
 }
 
 // What docs/redis.md grants is enough, over TLS with a client's certificate; and what it does not is missed by name.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,7 @@ type captureJob struct {
 	table   *scanTable
 	options Options
 	name    string // default: capture
+	columns map[string]mapping.ColumnSpec
 
 	observing sync.Mutex
 	observe   func(string) error
@@ -47,7 +49,7 @@ func newCaptureJob(t testing.TB, r *testsupport.Redis) *captureJob {
 }
 
 func captureAt(t testing.TB, o redisconn.Options) *captureJob {
-	j := &captureJob{t: t, table: newScanTable("id", "v")}
+	j := &captureJob{t: t, table: newScanTable("id", "v"), columns: map[string]mapping.ColumnSpec{"id": {}, "v": {From: "$value"}}}
 	j.open = func(step func(string) error) *redisconn.Store {
 		o := o
 		if o.TLS == nil { // of TLS no step is seen
@@ -89,7 +91,7 @@ func (j *captureJob) live() {
 	j.store = j.open(j.at)
 	j.epoch++
 	o := j.options
-	o.Job, o.Type, o.Key, o.Value = cmp.Or(j.name, "capture"), "capture", cmp.Or(o.Key, "s:<id>"), "string"
+	o.Job, o.Type, o.Key, o.Value = cmp.Or(j.name, "capture"), "capture", cmp.Or(o.Key, "s:<id>"), cmp.Or(o.Value, "string")
 	if o.Rows == 0 {
 		o.Rows = 10
 	}
@@ -99,7 +101,7 @@ func (j *captureJob) live() {
 	}
 	cfg := flush.Config{
 		Job: "capture", NodeID: "n", Sink: j.table, Lanes: max(1, o.Lanes),
-		Mapping: mapping.Spec{Table: "rows", Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{"id": {}, "v": {From: "$value"}}},
+		Mapping: mapping.Spec{Table: "rows", Key: j.table.key, Columns: maps.Clone(j.columns)},
 		NewID:   func() (string, error) { j.ids++; return fmt.Sprint("stage", j.ids), nil },
 		OnNote: func(text string) {
 			j.mu.Lock()
@@ -171,10 +173,24 @@ var errDies = errors.New("the process dies here")
 func (j *captureJob) mark(c testsupport.Client) {
 	j.t.Helper()
 	j.marks++
-	c.Do("SET", "s:mark", j.marks)
+	switch j.options.Value {
+	case "set", "zset":
+		c.Do("DEL", "s:mark")
+		command := []any{"s:mark", j.marks}
+		if j.options.Value == "zset" {
+			command = []any{"s:mark", "1", j.marks}
+		}
+		c.Do(map[string]string{"set": "SADD", "zset": "ZADD"}[j.options.Value], command...)
+	default:
+		c.Do("SET", "s:mark", j.marks)
+	}
 }
 
-func (j *captureJob) marked() bool { return j.table.texts()["mark"] == fmt.Sprint(j.marks) }
+func (j *captureJob) marked() bool {
+	texts := j.table.texts()
+	_, member := texts[fmt.Sprintf("mark|%d", j.marks)]
+	return member || texts["mark"] == fmt.Sprint(j.marks)
+}
 
 // told are the notes since the last call.
 func (j *captureJob) told() string {
@@ -188,7 +204,15 @@ func (j *captureJob) told() string {
 // equal compares the table with Redis, row for row.
 func (j *captureJob) equal(c testsupport.Client) {
 	j.t.Helper()
-	same(j.t, "rows", contentsOf(j.t, c), j.table.texts())
+	same(j.t, "rows", j.want(c), j.table.texts())
+}
+
+// want are the rows as Redis has them.
+func (j *captureJob) want(c testsupport.Client) map[string]string {
+	if j.options.Value == "set" || j.options.Value == "zset" {
+		return membersOfAll(j.t, c, j.options.Value)
+	}
+	return contentsOf(j.t, c)
 }
 
 // contentsOf are the strings "s:<id>" by their ids.

@@ -16,7 +16,7 @@ import (
 func (j *captureJob) beside(name string) *captureJob {
 	j.t.Helper()
 	j.live()
-	other := &captureJob{t: j.t, table: newScanTable("id", "v"), name: name}
+	other := &captureJob{t: j.t, table: newScanTable("id", "v"), name: name, columns: j.columns}
 	other.open = func(func(string) error) *redisconn.Store { return j.store }
 	return other
 }
@@ -64,6 +64,32 @@ func TestAllCapturesOfAStoreShareOneConnection(t *testing.T) {
 		if time.Now().After(limit) {
 			t.Fatal("the stream is followed without a job")
 		}
+	}
+}
+
+// The last job that follows the streams ends them, maybe in the moment in which another one begins.
+func TestAJobThatEndsInterruptsNoOtherThatBegins(t *testing.T) {
+	g := newRig(t)
+	ends := newCaptureJob(t, g.redis)
+	begins := ends.beside("second")
+	g.Do("SET", "s:1", "a")
+	ends.mustEqual(g.Client)
+	begins.mustEqual(g.Client)
+	if err := begins.pipeline.Release(); err != nil {
+		t.Fatal(err)
+	}
+	ends.told()
+	begins.told()
+	for i := range 200 {
+		released := make(chan error, 1)
+		go func() { released <- ends.pipeline.Release() }()
+		if err := errors.Join(begins.run(t.Context()), <-released); err != nil {
+			t.Fatalf("the job that began for the %dth time: %v", i, err)
+		}
+		if notes := begins.told(); strings.Contains(notes, "all keys") {
+			t.Fatalf("the job that began for the %dth time: %s", i, notes)
+		}
+		ends, begins = begins, ends
 	}
 }
 
@@ -181,5 +207,25 @@ func TestKeysThatChangedBeforeTheDatabaseWasEmptiedStay(t *testing.T) {
 	}
 	if n := j.table.Count("rows"); n < 20 || !emptied {
 		t.Errorf("%d rows are left", n)
+	}
+}
+
+// A run that goes on when its store is closed follows nothing any more.
+func TestACaptureOfAClosedStoreFails(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	g.Do("SET", "s:1", "a")
+	j.mustEqual(g.Client)
+	if err := j.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.run(t.Context()); err == nil || !strings.Contains(err.Error(), "its store was closed") {
+		t.Errorf("the run ended with %v", err)
+	}
+	for i := 0; strings.Contains(g.Str("INFO", "replication"), "slave0:"); i++ { // until Redis has noticed
+		if i == 6000 {
+			t.Fatal("the stream is followed")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }

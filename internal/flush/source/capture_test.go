@@ -119,15 +119,7 @@ func TestAnInterruptedStreamGoesOnByItself(t *testing.T) {
 		g.Do("SET", fmt.Sprintf("s:%d", i), "a")
 		g.Do("CLIENT", "KILL", "TYPE", "replica")
 		g.Do("SET", fmt.Sprintf("s:%d", i), "b")
-		for limit := time.Now().Add(time.Minute); ; {
-			err := j.run(t.Context())
-			if err == nil {
-				break
-			}
-			if time.Now().After(limit) {
-				t.Fatal(err)
-			}
-		}
+		j.again(func() error { return j.run(t.Context()) })
 		j.mustEqual(g.Client)
 	}
 	if calls := g.Calls(); calls["scan"] > 2 {
@@ -339,15 +331,7 @@ func endAnywhere(t *testing.T, dies bool, lanes int, pass bool) {
 		if dies {
 			j.die()
 		}
-		for limit := time.Now().Add(time.Minute); ; {
-			err := j.run(t.Context())
-			if err == nil {
-				break
-			}
-			if time.Now().After(limit) {
-				t.Fatalf("step %d: %v", n, err)
-			}
-		}
+		j.again(func() error { return j.run(t.Context()) })
 		if j.mustEqual(g.Client); t.Failed() {
 			t.Fatalf("after step %d", n)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -26,12 +25,13 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 		return err
 	}
 	defer c.Close() // it goes back to the pool
-	match := globEscape(s.row.Prefix) + "*" + globEscape(s.row.Suffix)
-	pace := redisconn.NewNamePace()
-	for cursor, first := "0", true; first || cursor != "0"; first = false {
+	scan := redisconn.KeyScan{
+		Cursor: "0", Match: globEscape(s.row.Prefix) + "*" + globEscape(s.row.Suffix), Type: "string", Pace: redisconn.NewNamePace(),
+	}
+	for first := true; first || scan.Cursor != "0"; first = false {
 		ids := newTotalsPage()
-		for again := true; again; again = cursor != "0" && !ids.full(s.pageRows) {
-			if cursor, err = s.scanKeys(ctx, c, cursor, match, pace, ids); err != nil {
+		for again := true; again; again = scan.Cursor != "0" && !ids.full(s.pageRows) {
+			if err := scan.Next(ctx, c, func(key string) { s.add(key, ids) }); err != nil {
 				return s.fail("look for", err)
 			}
 		}
@@ -48,26 +48,12 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 	return nil
 }
 
-// scanKeys adds the ids of the keys that one SCAN finds.
-func (s *Totals) scanKeys(ctx context.Context, c redisconn.Conn, cursor, match string, pace *redisconn.Pace, ids *totalsPage,
-) (next string, err error) {
-	began := time.Now()
-	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", cursor, "MATCH", match, "COUNT", pace.Depth(), "TYPE", "string"))
-	pace.Learn(redisconn.Paced{Took: time.Since(began)})
-	if err != nil {
-		return "", err
+// add adds the id of a key that is one of the pattern.
+func (s *Totals) add(key string, ids *totalsPage) {
+	id, ok := strings.CutPrefix(key, s.row.Prefix)
+	if id, ok2 := strings.CutSuffix(id, s.row.Suffix); ok && ok2 {
+		ids.set(strings.Clone(id), "")
 	}
-	var keys []string
-	if _, err := redis.Scan(reply, &next, &keys); err != nil {
-		return "", err
-	}
-	for _, key := range keys {
-		id, ok := strings.CutPrefix(key, s.row.Prefix)
-		if id, ok2 := strings.CutSuffix(id, s.row.Suffix); ok && ok2 {
-			ids.set(id, "")
-		}
-	}
-	return next, nil
 }
 
 // readKeys reads the totals of some ids. A key that is gone meanwhile, or on another

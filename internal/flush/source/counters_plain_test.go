@@ -23,23 +23,13 @@ func (g *rig) plain(o PlainCountersOptions) *PlainCounters {
 
 func plainOn(t testing.TB, store *redisconn.Store, o PlainCountersOptions) *PlainCounters {
 	t.Helper()
-	if o.Job == "" {
-		o.Job = "hits"
-	}
-	if o.Key == "" {
-		o.Key = "hits:<page>"
-	}
-	if o.Changed == "" {
-		o.Changed = "changed:hits"
-	}
+	preset(&o.Job, "hits")
+	preset(&o.Key, "hits:<page>")
+	preset(&o.Changed, "changed:hits")
 	if o.Inputs == nil {
 		o.Inputs = []string{"page", "$value"}
 	}
-	src, err := NewPlainCounters(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+	return made(t, NewPlainCounters, store, o)
 }
 
 // hit adds to a counter as producers do.

@@ -25,23 +25,15 @@ import (
 
 func totalsOn(t testing.TB, store *redisconn.Store, o TotalsOptions) *Totals {
 	t.Helper()
-	if o.Job == "" {
-		o.Job = "totals"
-	}
-	if o.Key == "" {
-		o.Key = "totals"
-	}
+	preset(&o.Job, "totals")
+	preset(&o.Key, "totals")
 	if o.Inputs == nil {
 		o.Inputs = []string{"$field", "$value"}
 		if strings.Contains(o.Key, "<") {
 			o.Inputs[0] = "page"
 		}
 	}
-	src, err := NewTotals(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+	return made(t, NewTotals, store, o)
 }
 
 // totalsOf reads all totals; of one that comes twice the last counts.

@@ -246,11 +246,14 @@ func TestRowWithoutAnyOfTheFieldsIsNotGone(t *testing.T) {
 	g.Do("SADD", "changed:user", 1, 2)
 	src := g.hashes(IndexedOptions{})
 	pages := readAll(t, src, stageNow(t, src, "a"))
-	want := []flush.Page{{Part: -1, Records: []row.Record{
+	want := []row.Record{
 		{Key: "1", Inputs: []row.Raw{{Text: "1", OK: true}, {}, {}}},
 		{Key: "2", Inputs: []row.Raw{{Text: "2", OK: true}, {}, {}}, Gone: true},
-	}}}
-	if diff := cmp.Diff(want, pages); diff != "" {
+	}
+	if len(pages) != 1 || pages[0].Part != -1 {
+		t.Fatalf("pages %+v", pages)
+	}
+	if diff := cmp.Diff(want, pages[0].Records); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"baton/internal/flush"
 	"baton/internal/flush/source/staging"
@@ -138,11 +139,12 @@ func TestManyJobsAreLookedAtByOneCommandEach(t *testing.T) {
 			t.Errorf("job %d: idle: %v", i, is)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	g.Do("CLIENT", "PAUSE", 2000, "ALL")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
 	for i, is := range staging.Idle(ctx, g.store, keys) {
 		if is {
-			t.Errorf("job %d is idle, though nobody was asked", i)
+			t.Errorf("job %d is idle, though Redis has not answered", i)
 		}
 	}
 }

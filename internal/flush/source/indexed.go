@@ -109,24 +109,15 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	if kind == "zset" {
 		scan.command, scan.stride = "ZSCAN", 2
 	}
-	left := st.Size // about
-	collect := func(ctx context.Context, most int) (ids *idlist.List, more bool, err error) {
-		ids = idlist.Sized(min(most, int(left), s.budget/2/idlist.Cost))
-		if err := scan.next(ctx, c, ids, s.budget/2, most); err != nil {
-			return nil, false, s.Fail("read the stage of", err)
-		}
-		left = max(0, left-int64(ids.Len()))
-		return ids, scan.cursor != "0", nil
-	}
 	rows := paging.NewFiller(s.bytes)
-	return idlist.Pass(ctx, s.pageRows*s.lanes, collect, func(ids *idlist.List) error {
-		for lane, page := range ids.Pages(s.pageRows, s.lanes) {
-			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return idlist.Pass{
+		Page: s.pageRows, Lanes: s.lanes, Group: s.pageRows, Budget: s.budget / 2, About: st.Size,
+		Collect: func(ctx context.Context, ids *idlist.List, most, budget int) (more bool, err error) {
+			err = s.Fail("read the stage of", scan.next(ctx, c, ids, budget, most))
+			return scan.cursor != "0", err
+		},
+		Use: func(lane int, ids []string) error { return s.page(ctx, c, lane, ids, &rows, yield) },
+	}.Run(ctx)
 }
 
 // page yields the rows of ids, as several pages if they are long.
@@ -138,7 +129,7 @@ func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []st
 		if err != nil {
 			return s.Fail(fmt.Sprintf("read rows %q of", s.of), err)
 		}
-		if err := yield(flush.Page{Part: -1, Lane: lane, Records: records}); err != nil {
+		if err := yield(flush.Page{Part: -1, Lane: lane, Records: records, Left: rows.Left()}); err != nil {
 			return err
 		}
 		ids = ids[len(records):]
@@ -219,7 +210,7 @@ type idScan struct {
 }
 
 // next scans until the budget is used up, there are that many ids, or the pass is over
-// (cursor "0"), and leaves in ids what it found, sorted and without duplicates.
+// (cursor "0"), and adds to ids what it found.
 func (s *idScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
 	element := 0
 	enough := func() bool { return ids.Full(budget) || ids.Len() >= most }
@@ -233,7 +224,6 @@ func (s *idScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, b
 		return err
 	}
 	s.cursor = next
-	ids.Sort()
 	return nil
 }
 

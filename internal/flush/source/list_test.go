@@ -27,20 +27,12 @@ func (g *rig) list(o ListOptions) *List {
 
 func listOn(t testing.TB, store *redisconn.Store, o ListOptions) *List {
 	t.Helper()
-	if o.Job == "" {
-		o.Job = "orders"
-	}
-	if o.Key == "" {
-		o.Key = "orders"
-	}
+	preset(&o.Job, "orders")
+	preset(&o.Key, "orders")
 	if o.Inputs == nil {
 		o.Inputs = []string{"id", "n"}
 	}
-	src, err := NewList(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+	return made(t, NewList, store, o)
 }
 
 // item is a list's item; the sums of n by id tell whether each was flushed once.
@@ -122,7 +114,7 @@ func itemsOf(pages []flush.Page) map[int][]string {
 }
 
 // A part ends where it is full by rows or by bytes, whichever comes first, and an item that is longer
-// is a part of its own. Whoever reads it again, wherever the head is by then, finds the same.
+// is a part of its own. A second reading finds the same parts, wherever the head is by then.
 func TestPartsOfAListAreCutByBytes(t *testing.T) {
 	g := newRig(t)
 	item := func(i, size int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", size-4)) }
@@ -607,25 +599,15 @@ func (g *rig) clients() (ids []string) {
 // blocked waits until Redis has that many blocked clients.
 func (g *rig) blocked(n int) {
 	g.T.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if strings.Contains(g.Str("INFO", "clients"), fmt.Sprintf("blocked_clients:%d\r", n)) {
-			return
-		}
-		if time.Now().After(deadline) {
-			g.T.Fatalf("there are not %d blocked clients", n)
-		}
-	}
+	line := fmt.Sprintf("blocked_clients:%d\r", n)
+	testsupport.Await(g.T, line, func() bool { return strings.Contains(g.Str("INFO", "clients"), line) })
 }
 
 // A wait lasts longer than the patience for any one reply.
 func TestWaitForAListOutlastsTheTimeoutOfACommand(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
-	store, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), Timeout: 500 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := redistest.Open(t, redisconn.Options{URL: g.redis.URL(), Timeout: 500 * time.Millisecond})
 	done := waits(t.Context(), listOn(t, store, ListOptions{}))
 	select {
 	case err := <-done:

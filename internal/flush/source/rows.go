@@ -31,11 +31,9 @@ type rowReader struct {
 // readRows reads the rows of ids in their order, until the page is full.
 func (s *rowReader) readRows(ctx context.Context, c redisconn.Conn, ids []string, p *paging.Filler) ([]row.Record, error) {
 	return p.Fill(ids, func(ids []string) ([]row.Record, error) {
-		n := len(s.inputs)
-		records := make([]row.Record, len(ids))
-		raws := make([]row.Raw, len(ids)*n)
+		records := p.Records(len(ids), len(s.inputs))
 		for i, id := range ids {
-			records[i] = row.Record{Key: id, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+			records[i].Key = id
 		}
 		return records, s.readBatch(ctx, c, records)
 	})

@@ -126,6 +126,9 @@ func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 			return err
 		}
 	}
+	if err := rows.flush(); err != nil {
+		return err
+	}
 	after, err := s.witness(ctx)
 	if err != nil {
 		return s.fail("look who has the keys of", err)
@@ -143,19 +146,17 @@ func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		return err
 	}
 	defer c.Close()
-	keys := keyScan{scan: s, cursor: "0", pace: redisconn.NewNamePace()}
-	collect := func(ctx context.Context, most int) (*idlist.List, bool, error) {
-		ids, err := keys.next(ctx, c, s.budget, most)
-		return ids, keys.cursor != "0", s.fail("scan", err)
-	}
-	return idlist.Pass(ctx, s.pageRows*s.lanes, collect, func(ids *idlist.List) error {
-		for lane, some := range ids.Pages(s.group(), s.lanes) {
-			if err := rows.read(ctx, c, lane, some); err != nil {
-				return err
+	keys := s.keys()
+	return idlist.Pass{
+		Page: s.pageRows, Lanes: s.lanes, Group: s.group(), Budget: s.budget, About: idlist.Unknown,
+		Collect: func(ctx context.Context, ids *idlist.List, most, budget int) (bool, error) {
+			if err := keys.next(ctx, c, ids, budget, most); err != nil {
+				return false, s.fail("scan", err)
 			}
-		}
-		return rows.flush()
-	})
+			return keys.Cursor != "0", nil
+		},
+		Use: func(lane int, ids []string) error { return rows.read(ctx, c, lane, ids) },
+	}.Run(ctx)
 }
 
 // Matches reports whether a key is one of the pattern. It keeps nothing of it.

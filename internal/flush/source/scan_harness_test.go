@@ -136,9 +136,5 @@ func at(step string, do func()) func(string) error {
 func scanOn(t testing.TB, store *redisconn.Store, o ScanOptions) *Scan {
 	t.Helper()
 	o.Job = "scan"
-	s, err := NewScan(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return made(t, NewScan, store, o)
 }

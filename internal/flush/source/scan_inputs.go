@@ -117,6 +117,21 @@ func (s *Scan) record(from *scanned, generation row.Raw, raws []row.Raw) row.Rec
 	return row.Record{Key: from.key, Inputs: raws}
 }
 
+// Named is a record of a key, of which nothing is known but its name.
+func (s *Scan) Named(key string) row.Record {
+	r := row.Record{Key: key, Inputs: make([]row.Raw, len(s.slots))}
+	captures, _ := s.pattern.Match(key, nil)
+	for i, slot := range s.slots {
+		switch {
+		case slot.from == slotCapture && slot.index < len(captures):
+			r.Inputs[i] = row.Raw{Text: captures[slot.index], OK: true}
+		case slot.from == slotKey:
+			r.Inputs[i] = row.Raw{Text: key, OK: true}
+		}
+	}
+	return r
+}
+
 // keyOf is the key of an id of the pile, and its captures. The id comes as a slice of
 // one, which is what its captures are where there is but one.
 func (s *Scan) keyOf(id []string) (key string, captures []string) {

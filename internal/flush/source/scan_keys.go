@@ -2,77 +2,52 @@ package source
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
-
-	"github.com/gomodule/redigo/redis"
 )
 
-// keyScan is one pass over the keys of one server, in batches.
+// keyScan is one pass over the keys of one server, in batches. Where the server does not tell their types, keys of
+// other types are found when they are read.
 type keyScan struct {
-	scan    *Scan
-	cursor  string
-	pace    *redisconn.Pace
-	untyped bool // the server does not know TYPE: it is older than Redis 6
-	calls   *int // how many more there may be; nil: as many as it takes
-	split   []string
+	redisconn.KeyScan
+	scan  *Scan
+	calls *int // how many more there may be; nil: as many as it takes
+	split []string
+}
+
+// keys begins a pass.
+func (s *Scan) keys() keyScan {
+	return keyScan{scan: s, KeyScan: redisconn.KeyScan{
+		Cursor: "0", Match: s.pattern.Glob(), Type: scanTypes[s.value], Pace: redisconn.NewNamePace(),
+	}}
 }
 
 // next scans until the budget is used up, there are that many keys, or the pass is over
-// (cursor "0"), and returns what it found, sorted and without duplicates.
-func (k *keyScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (*idlist.List, error) {
-	ids := &idlist.List{}
+// (cursor "0"), and adds to ids what it found.
+func (k *keyScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
 	for !ids.Full(budget) && ids.Len() < most && (k.calls == nil || *k.calls > 0) {
 		if k.calls != nil {
 			*k.calls--
 		}
-		elements, err := k.once(ctx, c)
-		if err != nil {
-			return nil, err
+		if err := k.Next(ctx, c, func(key string) { k.add(key, ids) }); err != nil {
+			return err
 		}
-		for _, e := range elements {
-			key, ok := e.([]byte)
-			if !ok {
-				return nil, fmt.Errorf("SCAN replied with a %T for a key", e)
-			}
-			if k.split, ok = k.scan.pattern.Match(string(key), k.split[:0]); !ok {
-				continue
-			}
-			if len(k.split) == 1 { // so that numbers are sorted as numbers
-				key = []byte(k.split[0])
-			}
-			ids.Add(key)
-		}
-		if k.cursor == "0" {
+		if k.Cursor == "0" {
 			break
 		}
 	}
-	ids.Sort()
-	return ids, nil
+	return nil
 }
 
-// once asks for the next few keys.
-func (k *keyScan) once(ctx context.Context, c redisconn.Conn) ([]any, error) {
-	args := []any{k.cursor, "MATCH", k.scan.pattern.Glob(), "COUNT", k.pace.Depth()}
-	if !k.untyped {
-		args = append(args, "TYPE", scanTypes[k.scan.value])
+// add adds a key that is one of the pattern.
+func (k *keyScan) add(key string, ids *idlist.List) {
+	var ok bool
+	if k.split, ok = k.scan.pattern.Match(key, k.split[:0]); !ok {
+		return
 	}
-	began := time.Now()
-	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", args...))
-	k.pace.Learn(redisconn.Paced{Took: time.Since(began)})
-	var refusal redis.Error
-	if errors.As(err, &refusal) && refusal == "ERR syntax error" && !k.untyped {
-		k.untyped = true // keys of other types are told when they are read
-		return k.once(ctx, c)
+	if len(k.split) == 1 { // so that numbers are sorted as numbers
+		key = k.split[0]
 	}
-	if err != nil {
-		return nil, err
-	}
-	var elements []any
-	_, err = redis.Scan(reply, &k.cursor, &elements)
-	return elements, err
+	ids.AddText(key)
 }

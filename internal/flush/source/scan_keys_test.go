@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gomodule/redigo/redis"
-
 	"baton/internal/flush"
+	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
 )
 
@@ -19,12 +18,13 @@ type oldServer struct {
 	refused int
 }
 
-func (c *oldServer) DoContext(ctx context.Context, name string, args ...any) (any, error) {
-	if name == "SCAN" && slices.Contains(args, any("TYPE")) {
+func (c *oldServer) Ask(ctx context.Context, q *redisconn.Question) error {
+	asked := string(q.Write(nil, 0))
+	if strings.Contains(asked, "\nSCAN\r") && strings.Contains(asked, "\nTYPE\r") {
 		c.refused++
-		return nil, redis.Error("ERR syntax error")
+		return q.Read(&redisconn.Answers{Replies: []redisconn.Reply{{Refusal: "ERR syntax error"}}})
 	}
-	return c.Conn.DoContext(ctx, name, args...)
+	return c.Conn.Ask(ctx, q)
 }
 
 func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
@@ -52,11 +52,12 @@ func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 			}
 			return nil
 		})
-		keys := keyScan{scan: src, pace: redisconn.NewScanPace(), cursor: "0"}
-		pile, err := keys.next(t.Context(), old, 1<<20, 1<<20)
-		if err != nil {
+		keys := src.keys()
+		pile := &idlist.List{}
+		if err := keys.next(t.Context(), old, pile, 1<<20, 1<<20); err != nil {
 			t.Fatal(err)
 		}
+		pile.Sort()
 		for lane, ids := range pile.Pages(10, 1) {
 			if len(ids) != 5 || old.refused != 1 {
 				t.Errorf("%s: keys %q, TYPE refused %d times", k.value, ids, old.refused)

@@ -3,10 +3,12 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
 )
 
@@ -27,10 +29,23 @@ func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
 			break
 		}
 	}
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, err
+	if errors.Is(err, errEnough) {
+		return p.records, nil
 	}
-	return p.records, nil
+	for i := 0; i < len(look.nodes) && len(p.records) == 0 && err == nil; i++ {
+		err = s.otherType(ctx, look.nodes[i])
+	}
+	return p.records, err
+}
+
+// otherType is an error if a key of the pattern at a server holds something else than the job reads.
+func (s *Scan) otherType(ctx context.Context, node *redisconn.Server) error {
+	key, holds, err := node.AnyKey(ctx, s.pattern.Glob(), s.Matches)
+	if err != nil || key == "" || holds == scanTypes[s.value] {
+		return s.fail("scan", err)
+	}
+	return fmt.Errorf("no key of %q holds a %s, and %s holds a %s: such keys are passed over; set `value` to what they hold: hash, "+
+		"string, json (an object in a string), set or zset", s.Name(), scanTypes[s.value], row.Quote(key), holds)
 }
 
 // peek is what Peek has seen.
@@ -56,15 +71,17 @@ func (s *Scan) peekNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		return err
 	}
 	defer c.Close() // it goes back to the pool
-	keys := keyScan{scan: s, cursor: "0", pace: redisconn.NewNamePace(), calls: &p.calls}
-	for first := true; first || keys.cursor != "0"; first = false {
+	keys := s.keys()
+	keys.calls = &p.calls
+	for first := true; first || keys.Cursor != "0"; first = false {
 		if p.calls == 0 {
 			return errEnough
 		}
-		pile, err := keys.next(ctx, c, 1, math.MaxInt)
-		if err != nil {
+		pile := &idlist.List{}
+		if err := keys.next(ctx, c, pile, 1, math.MaxInt); err != nil {
 			return s.fail("scan", err)
 		}
+		pile.Sort()
 		for lane, ids := range pile.Pages(p.want, s.lanes) {
 			if err := rows.read(ctx, c, lane, ids[:min(len(ids), p.want-len(p.records))]); err != nil {
 				return err

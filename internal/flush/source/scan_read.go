@@ -28,15 +28,18 @@ type scanRows struct {
 	yield      func(flush.Page) error
 	pace       redisconn.Pace
 	lanes      []laneRows
-	raws       []row.Raw // reused: the fields of a group of hashes
-	gone       bool      // a key that is not there has a record, too
-	object     object.Decoder
+	// reused: the keys of a group, and of hashes their fields and their records
+	keys      []scanned
+	fieldRaws []row.Raw
+	found     []row.Record
+	gone      bool // a key that is not there has a record, too
+	object    object.Decoder
 }
 
 // laneRows are the rows of a lane that wait for their page to be full.
 type laneRows struct {
-	records []row.Record
-	bytes   int
+	*paging.Memory
+	bytes int
 }
 
 // scanned is one key, and what its records are made from.
@@ -59,26 +62,31 @@ func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanR
 
 // group is how many keys are read for a lane before the next lane's turn.
 func (s *Scan) group() int {
-	if s.members() {
+	if s.HasMembers() {
 		return setGroup
 	}
 	return min(s.pageRows, paging.Depth)
 }
 
-// members: each key is as many rows as it has members.
-func (s *Scan) members() bool { return s.whole && (s.value == "set" || s.value == "zset") }
+// HasMembers reports whether each key is as many rows as it has members.
+func (s *Scan) HasMembers() bool { return s.whole && (s.value == "set" || s.value == "zset") }
 
 // read reads the keys of ids, which are of one lane.
 func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []string) error {
 	for len(ids) > 0 {
 		n := min(r.pace.Depth(), len(ids))
-		keys := make([]scanned, n)
+		if len(r.keys) < n {
+			r.keys = make([]scanned, n)
+		}
+		keys := r.keys[:n]
 		for i := range keys {
 			keys[i].key, keys[i].captures = r.keyOf(ids[i : i+1 : i+1])
 		}
 		if err := r.readKeys(ctx, c, lane, keys); err != nil {
 			return err
 		}
+		clear(keys) // what was read is kept by its page alone
+		clear(r.fieldRaws)
 		ids = ids[n:]
 	}
 	return nil
@@ -86,7 +94,7 @@ func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []s
 
 // readKeys reads keys and adds their records to the lane's page.
 func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, keys []scanned) error {
-	if r.Scan.members() {
+	if r.HasMembers() {
 		return r.readMembers(ctx, c, lane, keys)
 	}
 	var all []scanned
@@ -130,12 +138,13 @@ func withGone(all, read []scanned) []scanned {
 // readHashes reads fields. A key that is gone, or no hash any more, is left out.
 func (r *scanRows) readHashes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	n := len(r.fields)
-	if len(r.raws) < len(keys)*n {
-		r.raws = make([]row.Raw, len(keys)*n)
+	if len(r.found) < len(keys) {
+		r.fieldRaws, r.found = make([]row.Raw, len(keys)*n), make([]row.Record, len(keys))
 	}
-	records := make([]row.Record, len(keys))
+	records := r.found[:len(keys)]
+	defer clear(records)
 	for i := range keys {
-		records[i] = row.Record{Key: keys[i].key, Inputs: r.raws[i*n : (i+1)*n : (i+1)*n]}
+		records[i] = row.Record{Key: keys[i].key, Inputs: r.fieldRaws[i*n : (i+1)*n : (i+1)*n]}
 	}
 	if err := r.hashes.readBatch(ctx, c, records); err != nil {
 		return nil, err
@@ -275,25 +284,21 @@ func membersOf(key scanned, reply any, stride int) (rows []scanned, next string,
 // add makes records of the read values and yields the lane's page whenever it is full.
 func (r *scanRows) add(lane int, rows []scanned) (size redisconn.Paced, err error) {
 	l := &r.lanes[lane]
-	n := len(r.slots)
-	raws := make([]row.Raw, len(rows)*n)
 	size.Records = len(rows)
 	for i := range rows {
-		record := r.record(&rows[i], r.generation, raws[i*n:(i+1)*n:(i+1)*n])
-		record.Err, record.Gone = rows[i].err, rows[i].gone
+		record := r.record(&rows[i], r.generation, r.raws(l))
 		bytes := record.Size()
-		if len(l.records) > 0 && l.bytes+bytes > r.bytes { // it is too long for this page
+		if len(l.Records) > 0 && l.bytes+bytes > r.bytes { // it is too long for this page
 			if err := r.turn(lane); err != nil {
 				return size, err
 			}
+			record = r.record(&rows[i], r.generation, r.raws(l))
 		}
+		record.Err, record.Gone = rows[i].err, rows[i].gone
 		l.bytes += bytes
 		size.Bytes, size.Largest = size.Bytes+bytes, max(size.Largest, bytes)
-		if l.records == nil {
-			l.records = make([]row.Record, 0, r.pageRows)
-		}
-		l.records = append(l.records, record)
-		if len(l.records) >= r.pageRows {
+		l.Records = append(l.Records, record)
+		if len(l.Records) >= r.pageRows {
 			if err := r.turn(lane); err != nil {
 				return size, err
 			}
@@ -302,14 +307,22 @@ func (r *scanRows) add(lane int, rows []scanned) (size redisconn.Paced, err erro
 	return size, nil
 }
 
+// raws are the inputs of a record in the lane's page.
+func (r *scanRows) raws(l *laneRows) []row.Raw {
+	if l.Memory == nil {
+		l.Memory = paging.NewMemory(r.pageRows)
+	}
+	return l.Raws(len(r.slots), r.pageRows*len(r.slots))
+}
+
 // turn yields the page of a lane.
 func (r *scanRows) turn(lane int) error {
-	records := r.lanes[lane].records
+	l := r.lanes[lane]
 	r.lanes[lane] = laneRows{}
-	if len(records) == 0 {
+	if l.Memory == nil || len(l.Records) == 0 {
 		return nil
 	}
-	return r.yield(flush.Page{Part: -1, Lane: lane, Records: records})
+	return r.yield(flush.Page{Part: -1, Lane: lane, Records: l.Records, Left: l.Left})
 }
 
 // flush yields the unfinished pages.

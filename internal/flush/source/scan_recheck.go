@@ -26,7 +26,7 @@ func (s *Scan) Finds(inputs []string) error {
 			}
 		}
 	}
-	if s.members() && !slices.Contains(inputs, row.InputMember) {
+	if s.HasMembers() && !slices.Contains(inputs, row.InputMember) {
 		return fmt.Errorf("each member of a %s is a row: add %s to `key`", s.value, row.InputMember)
 	}
 	return nil
@@ -48,13 +48,18 @@ func (s *Scan) Pass(st flush.Stage) (generation int64, missed error) {
 // a column writes in another way than a key ("007", a UUID in capitals), a key that came
 // back in the last moment is not found, and its row is deleted until the next pass.
 func (s *Scan) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
+	return s.Missing(ctx, nil, records)
+}
+
+// Missing is StillMissing at the server of a connection; nil: wherever the keys are.
+func (s *Scan) Missing(ctx context.Context, c redisconn.Conn, records []row.Record) ([]row.Record, error) {
 	var missing []row.Record
 	for some := range slices.Chunk(records, paging.Depth) {
 		commands := make([]redisconn.Command, len(some))
 		for i := range some {
 			commands[i] = s.recheck(&some[i])
 		}
-		replies, err := s.ask(ctx, nil, commands)
+		replies, err := s.ask(ctx, c, commands)
 		if err != nil {
 			return nil, s.fail("look again for keys of", err)
 		}
@@ -87,9 +92,9 @@ func (s *Scan) recheck(r *row.Record) redisconn.Command {
 		r.Key = s.pattern.Key(captures)
 	}
 	switch {
-	case s.value == "set" && s.members():
+	case s.value == "set" && s.HasMembers():
 		return redisconn.Cmd("SISMEMBER", r.Key, member)
-	case s.value == "zset" && s.members():
+	case s.value == "zset" && s.HasMembers():
 		return redisconn.Cmd("ZSCORE", r.Key, member)
 	}
 	return redisconn.Cmd("TYPE", r.Key)

@@ -234,3 +234,26 @@ func TestPeekReadsAFewRecords(t *testing.T) {
 		t.Errorf("%d records of none, %v", len(records), err)
 	}
 }
+
+// A job whose keys all hold something else would write nothing, and say nothing.
+func TestPeekSaysThatTheKeysHoldAnotherType(t *testing.T) {
+	g := newRig(t)
+	g.Do("SET", "x:1", `{"a": 1}`)
+	g.Do("LPUSH", "l:1", "a")
+	for want, o := range map[string]ScanOptions{
+		"x:1\" holds a string: such keys are passed over; set `value` to what they hold": {Key: "x:<id>"},
+		"no key of \"x:<id>\" holds a set, and":                                          {Key: "x:<id>", Value: "set"},
+		"l:1\" holds a list":                                                             {Key: "l:<id>"},
+	} {
+		o.Inputs = []string{"id"}
+		records, err := scanOn(t, g.store, o).Peek(t.Context(), 10)
+		if len(records) != 0 || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d records, %v; want %q", len(records), err, want)
+		}
+	}
+	g.Do("HSET", "x:2", "a", 1)
+	records, err := scanOn(t, g.store, ScanOptions{Key: "x:<id>", Inputs: []string{"id"}}).Peek(t.Context(), 10)
+	if len(records) != 1 || err != nil {
+		t.Errorf("one key of the right type: %d records, %v", len(records), err)
+	}
+}

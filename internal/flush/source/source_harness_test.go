@@ -89,20 +89,12 @@ func (g *rig) counters(o CountersOptions) *Counters {
 
 func countersOn(t testing.TB, store *redisconn.Store, o CountersOptions) *Counters {
 	t.Helper()
-	if o.Job == "" {
-		o.Job = "views"
-	}
-	if o.Key == "" {
-		o.Key = "views:3"
-	}
+	preset(&o.Job, "views")
+	preset(&o.Key, "views:3")
 	if o.Inputs == nil {
 		o.Inputs = []string{"$field", "$value"}
 	}
-	src, err := NewCounters(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+	return made(t, NewCounters, store, o)
 }
 
 func (g *rig) hashes(o IndexedOptions) *Hashes {
@@ -112,22 +104,28 @@ func (g *rig) hashes(o IndexedOptions) *Hashes {
 
 func hashesOn(t testing.TB, store *redisconn.Store, o IndexedOptions) *Hashes {
 	t.Helper()
-	if o.Job == "" {
-		o.Job = "users"
-	}
-	if o.Key == "" {
-		o.Key = "user:<id>"
-	}
-	if o.Changed == "" {
-		o.Changed = "changed:user"
-	}
+	preset(&o.Job, "users")
+	preset(&o.Key, "user:<id>")
+	preset(&o.Changed, "changed:user")
+	preset(&o.RemoveEvery, 1) // at once
 	if o.Inputs == nil {
 		o.Inputs = []string{"id", "name", "n"}
 	}
-	if o.RemoveEvery == 0 {
-		o.RemoveEvery = 1 // at once
+	return made(t, NewHashes, store, o)
+}
+
+// preset sets an option that is not set.
+func preset[T comparable](option *T, value T) {
+	var unset T
+	if *option == unset {
+		*option = value
 	}
-	src, err := NewHashes(store, o)
+}
+
+// made is a source with options that must be good.
+func made[O, S any](t testing.TB, open func(*redisconn.Store, O) (S, error), store *redisconn.Store, o O) S {
+	t.Helper()
+	src, err := open(store, o)
 	if err != nil {
 		t.Fatal(err)
 	}

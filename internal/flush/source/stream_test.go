@@ -26,20 +26,12 @@ func (g *rig) stream(o StreamOptions) *Stream {
 
 func streamOn(t testing.TB, store *redisconn.Store, o StreamOptions) *Stream {
 	t.Helper()
-	if o.Job == "" {
-		o.Job = "events"
-	}
-	if o.Key == "" {
-		o.Key = "events"
-	}
+	preset(&o.Job, "events")
+	preset(&o.Key, "events")
 	if o.Inputs == nil {
 		o.Inputs = []string{"$id", "n"}
 	}
-	src, err := NewStream(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+	return made(t, NewStream, store, o)
 }
 
 // fillStream adds entries with the ids from-0 to to-0, and adds them to want.

@@ -39,6 +39,21 @@ func NewZset(store *redisconn.Store, o IndexedOptions) (*Zset, error) {
 	return &Zset{of}, nil
 }
 
+// ReadMembers yields the records of members in their order, page by page.
+func (s *Zset) ReadMembers(ctx context.Context, members []string, yield func([]row.Record) error) error {
+	for pages := paging.NewFiller(s.bytes); len(members) > 0; {
+		records, err := s.readRows(ctx, nil, members, &pages)
+		if err == nil {
+			err = yield(records)
+		}
+		if err != nil {
+			return s.Fail("read members of", err)
+		}
+		members = members[len(records):]
+	}
+	return nil
+}
+
 // checkBoard refuses to stage the sorted set itself: it would be gone when it is read.
 func checkBoard(key, changed string) error {
 	if key == changed {

@@ -32,11 +32,7 @@ func zsetOn(t testing.TB, store *redisconn.Store, o IndexedOptions) *Zset {
 	if o.Inputs == nil {
 		o.Inputs = []string{row.InputMember, row.InputScore}
 	}
-	src, err := NewZset(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+	return made(t, NewZset, store, o)
 }
 
 // score sets a score the way a producer must; nil takes the member out.

@@ -15,9 +15,7 @@ func TestApplyDeletesBeforeItInserts(t *testing.T) {
 			"CREATE TABLE u (id int PRIMARY KEY, mail varchar(9) UNIQUE)",
 			"CREATE TABLE u (id int PRIMARY KEY, mail varchar(9) UNIQUE)")
 		db.Exec(t, "INSERT INTO u VALUES (2, 'x')")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "u", []string{"id"})
+		s, p := db.flushing("u", []string{"id"})
 		out := apply(t, s, fence(1), p, batch("1", -1, rowOf(1, "x"), gone(2, 2)))
 		if len(out.Dead) > 0 {
 			t.Errorf("dead letters: %+v", out.Dead)
@@ -30,9 +28,7 @@ func TestApplyDeletesBeforeItInserts(t *testing.T) {
 func TestApplyWritesBatchesOfAnySize(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		for n, size := range []int{0, 1, 2, 3, 999, 1000, 1001, 5000} {
 			var rows, deletes []row.Row
 			for i := range size {
@@ -57,9 +53,7 @@ func TestApplyQuotesWhateverATableIsCalled(t *testing.T) {
 		name := map[string]string{
 			"postgres": `"my schema"."or.der ""x"""`, "mysql": "`or.der \"x\"`", "sqlite": `"or.der ""x"""`,
 		}[db.Driver]
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, name, []string{"group"}, "a'b")
+		s, p := db.flushing(name, []string{"group"}, "a'b")
 		apply(t, s, fence(1), p, batch("1", 0, rowOf(1, 2), gone(2, 3)))
 		apply(t, s, fence(1), p, batch("1", 1, rowOf(1, 2)))
 		db.expect("SELECT * FROM "+name, "1|4")
@@ -70,9 +64,7 @@ func TestApplyQuotesWhateverATableIsCalled(t *testing.T) {
 func TestLedgerSaysOfWhichStageABatchWas(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		apply(t, s, fence(1), p, batch("none", -1, rowOf(1, 5)))
 		apply(t, s, fence(1), p, moving("", "1", rowOf(1, 5)))
 		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))

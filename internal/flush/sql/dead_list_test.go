@@ -173,8 +173,7 @@ func TestDroppedLettersAreGoneAndCountedOnce(t *testing.T) {
 func TestEveryLetterIsNamedOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		var all []string // of one moment
 		for i := range 5001 {
 			all = append(all, fmt.Sprintf(`('%032x','j','a','{"key":"%d"}','x','2024-01-01 00:00:00')`, i, i))

@@ -22,9 +22,7 @@ import (
 func TestOneBadRowAmongManyIsTheOnlyDeadLetter(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "people", []string{"id"})
+		s, p := db.flushing("people", []string{"id"})
 		for n, bad := range []int{0, 517, 999} {
 			rows := make([]row.Row, 1000)
 			for i := range rows {
@@ -47,9 +45,7 @@ func TestOneBadRowAmongManyIsTheOnlyDeadLetter(t *testing.T) {
 func TestBatchOfBadRowsOnlyBecomesDeadLetters(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "people", []string{"id"})
+		s, p := db.flushing("people", []string{"id"})
 		rows := make([]row.Row, 100)
 		for i := range rows {
 			rows[i] = rowOf(i, "x", -1)
@@ -70,9 +66,7 @@ func TestBatchOfBadRowsOnlyBecomesDeadLetters(t *testing.T) {
 func TestLettersAreNotAddedTwice(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "people", []string{"id"})
+		s, p := db.flushing("people", []string{"id"})
 		for _, n := range []int{5, 5, 9} {
 			rows := make([]row.Row, n)
 			for i := range rows {
@@ -97,9 +91,7 @@ func TestRefusalsOfEveryKindAreDeadLetters(t *testing.T) {
 				CONSTRAINT grown CHECK (age >= 0), CONSTRAINT lives FOREIGN KEY (city) REFERENCES city (id))`,
 			`CREATE TABLE p (id INTEGER PRIMARY KEY, name varchar(10) NOT NULL CHECK (length(name) <= 10),
 				city int REFERENCES city (id), age smallint CONSTRAINT grown CHECK (age BETWEEN 0 AND 32767), nick varchar(10) UNIQUE)`)
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "p", []string{"id"})
+		s, p := db.flushing("p", []string{"id"})
 		bad := []row.Row{
 			rowOf(2, "elevencharsx", 1, 1, "n2"),
 			rowOf(3, "x", 99, 1, "n3"),
@@ -133,9 +125,7 @@ func TestRefusalInAnyWordsOfPostgresIsADeadLetter(t *testing.T) {
 		RETURN NEW; END $$`)
 	db.Exec(t, "CREATE TABLE q (id int PRIMARY KEY, q tsquery)")
 	db.Exec(t, "CREATE TRIGGER no BEFORE INSERT ON q FOR EACH ROW EXECUTE FUNCTION no()")
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "q", []string{"id"})
+	s, p := db.flushing("q", []string{"id"})
 	query := func(s string) row.Value { return row.String(row.KindOther, s) }
 	out := apply(t, s, fence(1), p, batch("a", 0, rowOf(1, query("a")), rowOf(2, query("a")), rowOf(3, query("a")),
 		rowOf(4, query("a b")), rowOf(5, query("a"))))
@@ -148,9 +138,7 @@ func TestRefusalInAnyWordsOfPostgresIsADeadLetter(t *testing.T) {
 func TestColumnAddedMeanwhileThatMustBeWrittenFailsTheBatch(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		db.Exec(t, "DROP TABLE articles")
 		db.Exec(t, "CREATE TABLE articles (id bigint PRIMARY KEY, views bigint, slug varchar(9) NOT NULL)")
 		if _, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, rowOf(1, 1), rowOf(2, 2))); err == nil ||
@@ -192,8 +180,7 @@ func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
 	exec("postgres", "postgres", "CREATE DATABASE narrow OWNER app ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
 	t.Cleanup(func() { exec("postgres", "postgres", "DROP DATABASE narrow WITH (FORCE)") })
 	exec("app", "narrow", "CREATE TABLE people (id bigint PRIMARY KEY, name text)")
-	s := db.open(func(o *sql.Options) { o.DSN = dsn("app", "narrow") })
-	takeOver(t, s, fence(1))
+	s := db.leading(func(o *sql.Options) { o.DSN = dsn("app", "narrow") })
 	out := apply(t, s, fence(1), plan(t, s, "people", []string{"id"}), batch("a", 0, rowOf(1, "Zoë"), rowOf(2, "😀 ł")))
 	if out.Rows != 1 || len(out.Dead) != 1 {
 		t.Errorf("outcome %+v", out)
@@ -208,9 +195,7 @@ func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
 func TestSequenceThatHasRunOutFailsTheBatch(t *testing.T) {
 	db := onPostgres(t)
 	db.Exec(t, "CREATE SEQUENCE few MAXVALUE 2; CREATE TABLE a (id int PRIMARY KEY, n int DEFAULT nextval('few'))")
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "a", []string{"id"})
+	s, p := db.flushing("a", []string{"id"})
 	p.Columns = p.Columns[:1]
 	if _, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, rowOf(1), rowOf(2), rowOf(3))); err == nil ||
 		errors.Is(err, flush.ErrTransient) {
@@ -226,9 +211,7 @@ func TestRefusedDeleteIsADeadLetter(t *testing.T) {
 			"CREATE TABLE p (city int REFERENCES city (id))")
 		db.Exec(t, "INSERT INTO city VALUES (1), (2), (3)")
 		db.Exec(t, "INSERT INTO p VALUES (2)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "city", []string{"id"})
+		s, p := db.flushing("city", []string{"id"})
 		out := apply(t, s, fence(1), p, batch("a", 0, gone(1, 1), gone(1, 2), gone(1, 3), rowOf(4)))
 		if out.Rows != 3 || len(out.Dead) != 1 {
 			t.Errorf("outcome %+v", out)
@@ -245,9 +228,7 @@ func TestSubtractionFromAColumnThatMustNotBeNegative(t *testing.T) {
 			"CREATE TABLE stock (id int PRIMARY KEY, n smallint unsigned)",
 			"CREATE TABLE stock (id INTEGER PRIMARY KEY, n int CHECK (n >= 0))")
 		db.Exec(t, "INSERT INTO stock VALUES (1, 10), (2, 10), (3, 10)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "stock", []string{"id"}, "n")
+		s, p := db.flushing("stock", []string{"id"}, "n")
 		out := apply(t, s, fence(1), p, batch("a", 0, rowOf(1, -3), rowOf(2, 1), rowOf(3, -11), rowOf(4, -1)))
 		if out.Rows != 2 || len(out.Dead) != 2 {
 			t.Errorf("outcome %+v", out)
@@ -266,8 +247,7 @@ func TestARowThatIsThereFitsByTheColumnsThatItHas(t *testing.T) {
 			for i := range rows - 1 {
 				db.Exec(t, fmt.Sprintf("INSERT INTO used VALUES (%d, 1, %d)", i, 100-99*(i%3/2)))
 			}
-			s := db.open()
-			takeOver(t, s, fence(1))
+			s := db.leading()
 			all := make([]row.Row, rows)
 			for i := range all {
 				all[i] = rowOf(i, 5)
@@ -286,9 +266,7 @@ func TestSumThatOverflowsIsADeadLetter(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		db.Exec(t, "INSERT INTO articles VALUES (1, 9223372036854775807)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		out := apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 1), rowOf(2, 1)))
 		if out.Rows != 1 || len(out.Dead) != 1 {
 			t.Errorf("outcome %+v", out)
@@ -305,9 +283,7 @@ func TestKeysThatTheDatabaseHoldsForEqual(t *testing.T) {
 			"text COLLATE nocase PRIMARY KEY, n int)",
 			"CREATE TABLE w (word varchar(20) COLLATE utf8mb4_general_ci PRIMARY KEY, n int)",
 			"CREATE TABLE w (word text COLLATE NOCASE PRIMARY KEY, n int)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "w", []string{"word"}, "n")
+		s, p := db.flushing("w", []string{"word"}, "n")
 		out := apply(t, s, fence(1), p, batch("a", 0, rowOf("A", 1), rowOf("a", 2)))
 		if len(out.Dead) > 0 {
 			t.Errorf("dead letters %+v", out.Dead)
@@ -331,8 +307,7 @@ func TestRowsThatATriggerLeavesOutAreCounted(t *testing.T) {
 		case "sqlite":
 			db.Exec(t, "CREATE TRIGGER leave_out BEFORE INSERT ON odd WHEN NEW.n % 2 = 0 BEGIN SELECT RAISE(IGNORE); END")
 		}
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		for _, rows := range []int{9, 900} { // the larger ones go into PostgreSQL by COPY
 			for _, p := range []*row.Plan{plan(t, s, "odd", []string{"id"}), plan(t, s, "odd", nil)} {
 				db.Exec(t, "DELETE FROM odd")
@@ -356,14 +331,13 @@ func TestRowsThatATriggerLeavesOutAreCounted(t *testing.T) {
 	})
 }
 
-// A server of MySQL hangs up on whoever sends more than max_allowed_packet.
+// MySQL closes a connection that sends more than max_allowed_packet.
 func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create("CREATE TABLE notes (id bigint PRIMARY KEY, text text)",
 			"CREATE TABLE notes (id bigint PRIMARY KEY, text longtext)",
 			"CREATE TABLE notes (id INTEGER PRIMARY KEY, text text)")
-		s := db.open(ttl(10 * time.Minute)) // or the server gives up on a client that handles such rows slowly
-		takeOver(t, s, fence(1))
+		s := db.leading(ttl(10 * time.Minute)) // or the server gives up on a client that handles such rows slowly
 		p := plan(t, s, "notes", []string{"id"})
 		var rows []row.Row
 		for i := range 1000 {
@@ -401,8 +375,7 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 func TestARecordInPartsIsReplayedAsAWhole(t *testing.T) {
 	db := prepared(t, mariaDB)
 	db.Exec(t, "CREATE TABLE notes (id bigint PRIMARY KEY, text varchar(9))")
-	s := db.open(ttl(10 * time.Minute))
-	takeOver(t, s, fence(1))
+	s := db.leading(ttl(10 * time.Minute))
 	p := plan(t, s, "notes", []string{"id"})
 	const parts = (packet + packet/16) / (16 << 10)
 	long := rowOf(7, strings.Repeat("ł😀", (packet+packet/16)/6))
@@ -438,8 +411,7 @@ func TestConnectionCutBeforeADeadLetterIsShortenedIsTransient(t *testing.T) {
 	db := prepared(t, mariaDB)
 	db.Exec(t, "CREATE TABLE notes (id bigint PRIMARY KEY, text longtext)")
 	proxy := db.Proxy()
-	s := db.open(ttl(10*time.Minute), through(db, proxy))
-	takeOver(t, s, fence(1))
+	s := db.leading(ttl(10*time.Minute), through(db, proxy))
 	p := plan(t, s, "notes", []string{"id"})
 	b := batch("a", 0, rowOf(1, "short"), rowOf(2, strings.Repeat("x", packet+packet/16)))
 	happened := proxy.LoseRequest("all_cut") // which only the shorter one has
@@ -470,9 +442,7 @@ func TestRowThatMeetsAnotherOneInASecondUniqueIndexIsADeadLetter(t *testing.T) {
 			{"bare", "(a bigint, b bigint UNIQUE, PRIMARY KEY (a, b))", []string{"a", "b"}, "", rowOf(1, 5), rowOf(2, 5), "1|5"},
 		} {
 			db.Exec(t, "CREATE TABLE "+c.table+" "+c.columns)
-			s := db.open()
-			takeOver(t, s, fence(1))
-			p := plan(t, s, c.table, c.key, c.add)
+			s, p := db.flushing(c.table, c.key, c.add)
 			if c.table == "keys_" {
 				db.Exec(t, "INSERT INTO keys_ (a, b, n) VALUES (NULL, 5, 5)")
 			} else {
@@ -500,9 +470,7 @@ func TestRowForWhichSQLiteRollsEverythingBackEndsTheBatch(t *testing.T) {
 			for _, text := range ddl {
 				db.Exec(t, text)
 			}
-			s := db.open()
-			takeOver(t, s, fence(1))
-			p := plan(t, s, "a", []string{"id"}, "n")
+			s, p := db.flushing("a", []string{"id"}, "n")
 			for range 2 {
 				_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, rowOf(1, 1), rowOf(2, 2), rowOf(3, 3), rowOf(4, 4), rowOf(5, 5)))
 				if err == nil || errors.Is(err, flush.ErrTransient) || !strings.Contains(err.Error(), "RAISE(ABORT") {
@@ -524,9 +492,7 @@ func TestDecimalsAreAddedExactlyOrRefused(t *testing.T) {
 		db.create("CREATE TABLE stock (id int PRIMARY KEY, n numeric(30,10) CHECK (n >= 0))",
 			"CREATE TABLE stock (id int PRIMARY KEY, n decimal(30,10) unsigned)",
 			"CREATE TABLE stock (id INTEGER PRIMARY KEY, n decimal(30,10) CHECK (n >= 0))")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "stock", []string{"id"}, "n")
+		s, p := db.flushing("stock", []string{"id"}, "n")
 		number := func(s string) row.Value { return row.String(row.KindNumeric, s) }
 		before, change, whole := number("12345678901234567890.5"), number("-0.0000000001"), "12345678901234567890.4999999999"
 		dead := 0
@@ -550,9 +516,7 @@ func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
 		db := onPostgres(t)
 		db.Exec(t, "CREATE TABLE n (id int PRIMARY KEY, up int REFERENCES n (id) DEFERRABLE INITIALLY DEFERRED)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "n", []string{"id"})
+		s, p := db.flushing("n", []string{"id"})
 		out := apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 2), rowOf(2, nil), rowOf(3, 99)))
 		if out.Rows != 2 || len(out.Dead) != 1 {
 			t.Errorf("outcome %+v", out)
@@ -563,9 +527,7 @@ func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {
 		db := &bench{Database: testsupport.SQLite(t), t: t}
 		db.Exec(t, "CREATE TABLE n (id int PRIMARY KEY, up int REFERENCES n DEFERRABLE INITIALLY DEFERRED)")
 		db.Exec(t, "CREATE TABLE leaf (n int REFERENCES n (id) DEFERRABLE INITIALLY DEFERRED)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "n", []string{"id"})
+		s, p := db.flushing("n", []string{"id"})
 		out := apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 2), rowOf(2, nil), rowOf(3, 99), rowOf(4, 4)))
 		if out.Rows != 3 || len(out.Dead) != 1 || !strings.Contains(out.Dead[0].Error, "FOREIGN KEY") {
 			t.Errorf("outcome %+v", out)
@@ -620,8 +582,7 @@ func TestWhateverADatabaseRefusesOfARowIsADeadLetter(t *testing.T) {
 			defer db.Exec(t, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM clerk; DROP ROLE clerk")
 			as = append(as, asRole("clerk"))
 		}
-		s := db.open(as...)
-		takeOver(t, s, fence(1))
+		s := db.leading(as...)
 		for i, r := range refusals[db.Driver] {
 			db.Exec(t, r.table)
 			if db.Driver == "postgres" {
@@ -646,9 +607,7 @@ func TestWhateverADatabaseRefusesOfARowIsADeadLetter(t *testing.T) {
 func TestDeadLettersOfTheBatchAreKeptWithIt(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "people", []string{"id"})
+		s, p := db.flushing("people", []string{"id"})
 		b := batch("a", 0, rowOf(1, "x", 1))
 		b.Dead = []row.DeadLetter{
 			{Record: `{"key":"9","name":"\u0000Zoë 😀"}`, Error: "age: \x00 \xff is not a number"},

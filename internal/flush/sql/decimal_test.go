@@ -16,10 +16,11 @@ import (
 	"baton/internal/flush/row"
 	"baton/internal/flush/source"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
-// term is a leadership that nobody contests.
+// term is a leadership without a rival.
 type term struct{}
 
 func (term) Owner() string { return "owner" }
@@ -56,11 +57,7 @@ func decimals(t *testing.T, db *bench, name string, guarantee row.Guarantee,
 // column is as near as floats are.
 func TestDecimalsOfRedisAreSummedExactly(t *testing.T) {
 	server := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
 	conn := server.Conn()
 	do := func(name string, args ...any) string {
 		t.Helper()

@@ -1,9 +1,14 @@
 package sql
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
 )
 
 // OwnTables is what Migrate runs in an empty database, as one text and without its locks: tests
@@ -34,4 +39,23 @@ func OwnTables(d *Dialect) (string, error) {
 // QueriesOf are the queries that a store of the dialect has.
 func QueriesOf(d *Dialect) (Queries, error) {
 	return loadQueries((&Store{prefix: "p_", dialect: d}).fill(), "queries.sql", common, d.Files)
+}
+
+// ExplainKeyRows is how the database does what KeyRows asks for, a text for each row of its answer.
+func (s *Store) ExplainKeyRows(ctx context.Context, explain string, p *row.Plan, which flush.KeyRange) ([]string, error) {
+	tx, err := s.database.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(which.Of) <= 1 {
+		err = s.byIndex(ctx, tx)
+	}
+	query, args := s.newWalk(tx, p).listing(which)
+	var answer []string
+	err = errors.Join(err, tx.Read(ctx, explain+" "+query, args, func(row []any) error {
+		answer = append(answer, strings.Join(texts(row), " "))
+		return nil
+	}))
+	tx.Close(err == nil)
+	return answer, err
 }

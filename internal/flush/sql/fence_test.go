@@ -185,9 +185,7 @@ func TestConcurrentFirstTakeOverLeavesTheHighestEpoch(t *testing.T) {
 func TestTablesThatAreGoneAreMadeAgain(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
 		for _, table := range []string{"fence", "ledger", "position", "mark", "dead_letter", "dead_letter_part", "schema_version"} {
 			db.Exec(t, "DROP TABLE baton_"+table)
@@ -201,7 +199,7 @@ func TestTablesThatAreGoneAreMadeAgain(t *testing.T) {
 	})
 }
 
-// Whoever may create tables can do so beforehand.
+// An administrator can create the tables beforehand.
 func TestTakingOverNeedsNoRightToCreateTables(t *testing.T) {
 	db := &bench{Database: kinds[0].make(t), t: t}
 	takeOver(t, db.open(), fence(1))

@@ -28,19 +28,9 @@ func cutOffIsAway(t *testing.T, g *testsupport.Galera, two *bench) {
 		t.Error(err)
 	}
 	g.Cut(1)
-	await(t, "the server to be away", func() bool { return errors.Is(s.Ping(t.Context()), flush.ErrTransient) })
+	testsupport.Await(t, "the server to be away", func() bool { return errors.Is(s.Ping(t.Context()), flush.ErrTransient) })
 	g.Mend(1)
-	await(t, "the server to be there again", func() bool { return s.Ping(t.Context()) == nil })
-}
-
-// await asks again and again.
-func await(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !reached(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited a minute in vain for %s", what)
-		}
-	}
+	testsupport.Await(t, "the server to be there again", func() bool { return s.Ping(t.Context()) == nil })
 }
 
 // takeOverThroughBoth also makes baton's tables, through both servers at once.

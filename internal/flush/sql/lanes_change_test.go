@@ -18,6 +18,7 @@ import (
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/sqltest"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
@@ -29,11 +30,7 @@ func TestLanesChangeWhileAStageIsHalfApplied(t *testing.T) {
 		for i, kind := range []string{"counters", "list", "stream"} {
 			t.Run(kind, func(t *testing.T) {
 				server := testsupport.StartRedis(t)
-				store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = store.Close() })
+				store := redistest.Open(t, redisconn.Options{URL: server.URL()})
 				if i == 0 {
 					db.articles()
 				}

@@ -10,8 +10,7 @@ import (
 func TestMarksOfNamesThatSomeCollationsHoldForEqualAreApart(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		b := batch("a", 0, rowOf(1, 5))
 		b.Marks = []flush.Mark{{Name: "Home", Value: "1"}, {Name: "home", Value: "2"}, {Name: "home ", Value: "3"},
 			{Name: "hömé", Value: "4"}}

@@ -45,9 +45,7 @@ func TestKeepLeavesRowsThatAreThereAndRefusesWhatIsWrong(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.pets()
 		db.Exec(t, "INSERT INTO pets (id, name, tag) VALUES (1, 'Ann', 7)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "pets", []string{"id"})
+		s, p := db.flushing("pets", []string{"id"})
 		p.Keep = true
 		rows := []row.Row{
 			rowOf(1, "Other", 9, 9, 9, "x"), rowOf(2, "Bob", 1, 2, 3, "new"),
@@ -68,8 +66,7 @@ func TestReplaceGivesOtherColumnsTheirDefaultsBack(t *testing.T) {
 		db.pets()
 		db.Exec(t, "INSERT INTO pets VALUES (1, 'Ann', 1, 3, 1, 'a'), (2, 'Bob', 2, 3, 2, 'b'), (3, 'Cid', 3, 3, 3, 'c'), (4, 'Dan', "+
 			"4, 3, 4, 'd')")
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		p := leavingOut(plan(t, s, "pets", []string{"id"}), "age", "note") // id, name, legs, tag
 		out := apply(t, s, fence(1), p, batch("a", 0,
 			replacing(1, "Anna", 2, 10), replacing(2, "Bobby", keep, 1), // takes what the first one had
@@ -87,9 +84,7 @@ func TestReplaceGivesOtherColumnsTheirDefaultsBack(t *testing.T) {
 func TestReplaceOfManyRowsFindsTheBadOnes(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "people", []string{"id"})
+		s, p := db.flushing("people", []string{"id"})
 		var rows []row.Row
 		for id := range 1500 {
 			rows = append(rows, replacing(id, "old", id))
@@ -113,9 +108,7 @@ func TestAbsentValuesLeaveColumnsAlone(t *testing.T) {
 		db.pets()
 		db.Exec(t, "INSERT INTO pets VALUES (1, 'Ann', 1, 3, 1, 'a'), (2, 'Bob', 2, 3, 2, 'b'), (3, 'Cid', 3, 3, 3, 'c'), (4, 'Dan', "+
 			"4, 3, 4, 'd')")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "pets", []string{"id"})
+		s, p := db.flushing("pets", []string{"id"})
 		b := batch("a", -1,
 			rowOf(1, "Anna", keep, keep, 10, keep), rowOf(2, keep, 20, keep, keep, keep), gone(6, 3),
 			rowOf(4, keep, keep, keep, keep, keep),
@@ -141,9 +134,7 @@ func TestAbsentNeededValueRefusesNewRowsOnly(t *testing.T) {
 			"CREATE TABLE sums (id bigint PRIMARY KEY, name varchar(10) NOT NULL, n bigint CHECK (n < 1000))",
 			"CREATE TABLE sums (id bigint PRIMARY KEY, name varchar(10) NOT NULL, n bigint CHECK (n < 1000)) ENGINE=InnoDB",
 			"CREATE TABLE sums (id INTEGER PRIMARY KEY, name varchar(10) NOT NULL, n bigint CHECK (n < 1000))")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "sums", []string{"id"}, "n")
+		s, p := db.flushing("sums", []string{"id"}, "n")
 		var rows []row.Row
 		for id := range 600 {
 			rows = append(rows, rowOf(id, fmt.Sprint("n", id), id))
@@ -183,9 +174,7 @@ func TestAbsentValuesInEveryCombination(t *testing.T) {
 		}
 		db.create("CREATE TABLE wide (id int PRIMARY KEY"+columns+")", "CREATE TABLE wide (id int PRIMARY KEY"+columns+")",
 			"CREATE TABLE wide (id int PRIMARY KEY"+columns+")")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "wide", []string{"id"})
+		s, p := db.flushing("wide", []string{"id"})
 		var rows []row.Row
 		ones := 0
 		for mask := range 1 << many {
@@ -210,9 +199,7 @@ func TestInsertWithoutKeyGivesAbsentColumnsTheirDefaults(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.create("CREATE TABLE log (line varchar(9), n int DEFAULT 7)", "CREATE TABLE log (line varchar(9), n int DEFAULT 7)",
 			"CREATE TABLE log (line varchar(9), n int DEFAULT 7)")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "log", nil)
+		s, p := db.flushing("log", nil)
 		out := apply(t, s, fence(1), p, batch("1", 0, rowOf("a", 1), rowOf("b", keep), rowOf("a", 1), rowOf(keep, keep), rowOf(keep, 3)))
 		if len(out.Dead) != 1 {
 			t.Errorf("outcome %+v", out)

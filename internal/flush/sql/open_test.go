@@ -110,8 +110,7 @@ func TestSessionsAreDurableAndStrict(t *testing.T) {
 	defer db.Exec(t, "ALTER ROLE CURRENT_USER RESET synchronous_commit")
 	db.Exec(t, "CREATE TABLE setting (id int PRIMARY KEY, v text DEFAULT current_setting('synchronous_commit') || ' ' || "+
 		"current_setting('transaction_isolation') || ' ' || current_setting('idle_in_transaction_session_timeout'))")
-	s := db.open(ttl(10 * time.Second))
-	takeOver(t, s, fence(1))
+	s := db.leading(ttl(10 * time.Second))
 	p := plan(t, s, "setting", []string{"id"})
 	p.Columns = p.Columns[:1]
 	apply(t, s, fence(1), p, batch("a", 0, rowOf(1)))
@@ -134,9 +133,7 @@ func TestMySQLServersDefaultsDoNotChangeWhatACommitIs(t *testing.T) {
 	db.articles()
 	for i, setting := range []string{"autocommit = 0", "completion_type = 'CHAIN'", "completion_type = 'RELEASE'"} {
 		db.Exec(t, "SET GLOBAL "+setting)
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		for j := range 2 {
 			apply(t, s, fence(1), p, batch(fmt.Sprint(i, j), 0, rowOf(1, 1)))
 		}

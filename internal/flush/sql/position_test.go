@@ -33,8 +33,7 @@ func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		s := db.open(through(db, proxy))
-		takeOver(t, s, fence(1))
+		s := db.leading(through(db, proxy))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		place := ""
 		for n, c := range []struct {
@@ -61,9 +60,7 @@ func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
 func TestAPositionMayBeLong(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		place := ""
 		for n := range 3 {
 			to := strings.Repeat("0123456789", 3000) + fmt.Sprint(n)
@@ -106,8 +103,7 @@ func TestFirstMoveIsMadeOnceThoughItsReplyIsLost(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		s := db.open(through(db, proxy))
-		takeOver(t, s, fence(1))
+		s := db.leading(through(db, proxy))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		happened := proxy.LoseReply("COMMIT")
 		applyUntil(t, happened, s, p, moving("", "1", rowOf(1, 5)))

@@ -18,9 +18,7 @@ const copied = 2500
 func TestRowsRefusedAfterOrWhileCopyingAreFound(t *testing.T) {
 	db := onPostgres(t)
 	db.people()
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "people", []string{"id"})
+	s, p := db.flushing("people", []string{"id"})
 	for n, bad := range []string{"much too long a name", "nul\x00", "\xff"} { // the latter two COPY itself refuses
 		var rows []row.Row
 		for id := range copied {
@@ -41,8 +39,7 @@ func TestRowsRefusedAfterOrWhileCopyingAreFound(t *testing.T) {
 func TestEveryTypeArrivesAsItWasWhenCopied(t *testing.T) {
 	db := onPostgres(t)
 	db.Exec(t, "CREATE TYPE mood AS ENUM ('good', 'bad')")
-	s := db.open()
-	takeOver(t, s, fence(1))
+	s := db.leading()
 	for n, c := range roundTrips["postgres"] {
 		name := fmt.Sprintf("one_%d", n)
 		db.Exec(t, "CREATE TABLE "+name+" (id int PRIMARY KEY, c "+c.column+")")
@@ -91,9 +88,7 @@ func TestCopyNeedsNoMoreThanTheRightsOfAWriter(t *testing.T) {
 func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
 	db := onPostgres(t)
 	db.articles()
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "articles", []string{"id"}, "views")
+	s, p := db.flushing("articles", []string{"id"}, "views")
 	var rows []row.Row
 	for id := range copied {
 		rows = append(rows, rowOf(id, 1))
@@ -112,9 +107,7 @@ func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
 func TestMemoryOfACopyThatBrokeIsNotUsedAgain(t *testing.T) {
 	db := onPostgres(t)
 	db.people()
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "people", []string{"id"})
+	s, p := db.flushing("people", []string{"id"})
 	var rows []row.Row
 	for id := range 100_000 {
 		rows = append(rows, rowOf(id, "Ann", id))

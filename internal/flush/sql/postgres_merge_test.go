@@ -24,9 +24,7 @@ func TestLargeBatchUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
 			db := onPostgres(t)
 			db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL)")
 			db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100 FROM generate_series(0, %d, 2) i", copied-1))
-			s := db.open()
-			takeOver(t, s, fence(1))
-			p := plan(t, s, "hits", []string{"id"}, "views")
+			s, p := db.flushing("hits", []string{"id"}, "views")
 			for n := range 2 {
 				out := apply(t, s, fence(1), p, batch("a", n, many(func(i int) []any { return []any{i, step} })...))
 				if out.Rows != copied || len(out.Dead) > 0 {
@@ -46,9 +44,7 @@ func TestBatchThatTakesAwayRefusesOnlyWhatFallsTooLow(t *testing.T) {
 			db := onPostgres(t)
 			db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL CHECK (views >= 0))")
 			db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, CASE i WHEN 2 THEN 0 ELSE 100 END FROM generate_series(0, %d, 2) i", n-1))
-			s := db.open()
-			takeOver(t, s, fence(1))
-			p := plan(t, s, "hits", []string{"id"}, "views")
+			s, p := db.flushing("hits", []string{"id"}, "views")
 			rows := many(func(i int) []any { return []any{i, i%2*2 - 1} })[:n] // from those that are there
 			rows[7] = rowOf(7, -1)
 			out := apply(t, s, fence(1), p, batch("a", 0, rows...))
@@ -71,9 +67,7 @@ func addBothOfTwoEqualKeys(t *testing.T, step int) {
 	db := onPostgres(t)
 	db.Exec(t, `CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 		CREATE TABLE hits (word text COLLATE anycase PRIMARY KEY, views int NOT NULL)`)
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "hits", []string{"word"}, "views")
+	s, p := db.flushing("hits", []string{"word"}, "views")
 	rows := many(func(i int) []any { return []any{fmt.Sprint("word ", i), step} })
 	rows[1] = rowOf("WORD 0", step)
 	for n := range 2 { // once they are inserted, once they are there
@@ -132,9 +126,7 @@ func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 					// All are there but the row 7.
 					db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7",
 						word, kind, n-1))
-					s := db.open()
-					takeOver(t, s, fence(1))
-					p := plan(t, s, "hits", []string{cmp.Or(c.key, "id")}, "views")
+					s, p := db.flushing("hits", []string{cmp.Or(c.key, "id")}, "views")
 					rows := many(func(i int) []any { return []any{i, step, fmt.Sprint(word, i)} })[:n]
 					if out := apply(t, s, fence(1), p, batch("a", 0, rows...)); len(out.Dead) > 0 {
 						t.Errorf("dead: %v", out.Dead[0])

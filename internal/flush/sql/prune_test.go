@@ -34,9 +34,7 @@ func ofShard(shard string, b flush.Batch) flush.Batch {
 func TestPruneKeepsEntriesWhoseStageMayStillBeThere(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		for _, b := range []flush.Batch{
 			ofShard("views:0", batch("a", 0, rowOf(1, 1))), ofShard("views:0", batch("a", 1, rowOf(2, 1))),
 			ofShard("views:1", batch("b", 0, rowOf(3, 1))), // and then the shard was taken out of the configuration
@@ -68,9 +66,7 @@ func TestPruneKeepsEntriesWhoseStageMayStillBeThere(t *testing.T) {
 func TestNewestBatchIsThatOfWhatWasCommitted(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "articles", []string{"id"}, "views")
+		s, p := db.flushing("articles", []string{"id"}, "views")
 		long := strings.Repeat("ü", 300)
 		apply(t, s, fence(1), p, ofShard(long, batch("a", 0, rowOf(1, 1))))
 		takeOver(t, s, fence(2))

@@ -99,7 +99,7 @@ SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d
 SELECT count(CASE WHEN %[1]s > 0 AND %[1]s <> ? THEN 1 END), count(CASE WHEN %[1]s > 0 THEN 1 END) FROM %[2]s WHERE %[3]s
 
 -- name: key_rows
-SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT %[4]d
+SELECT %[1]s FROM %[2]s WHERE %[3]s%[4]s LIMIT %[5]d
 
 -- name: rows
 SELECT %[1]s FROM %[2]s WHERE %[3]s

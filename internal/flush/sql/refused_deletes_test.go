@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"baton/internal/flush/row"
@@ -24,9 +26,7 @@ func TestADeletionAmongRefusedRowsWritesNoRow(t *testing.T) {
 		if db.Driver != "postgres" {
 			db.Exec(t, "CREATE TABLE sits (desk int, FOREIGN KEY (desk) REFERENCES desks (id))")
 		}
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "desks", []string{"id"})
+		s, p := db.flushing("desks", []string{"id"})
 		odd := map[string]float64{"postgres": -1, "mysql": math.Inf(1), "sqlite": math.NaN()}[db.Driver]
 		const size = 120
 		for n := range 6 {
@@ -62,4 +62,38 @@ func TestADeletionAmongRefusedRowsWritesNoRow(t *testing.T) {
 				fmt.Sprintf("%d|%[1]d", kept))
 		}
 	})
+}
+
+// A trigger of MariaDB that is refused a row of another table gives that row's number, not the one of the batch.
+func TestARowThatATriggersStatementNumbersIsNotAtFault(t *testing.T) {
+	db := prepared(t, mariaDB)
+	db.Exec(t, "CREATE TABLE visits (id int PRIMARY KEY, n int CHECK (n < 100)) ENGINE=InnoDB")
+	db.Exec(t, "CREATE TABLE seen (id int, n int CHECK (n >= 0)) ENGINE=InnoDB")
+	db.Exec(t, "CREATE TRIGGER seen AFTER INSERT ON visits FOR EACH ROW INSERT INTO seen VALUES (NEW.id, 1), (NEW.id, NEW.n)")
+	s, p := db.flushing("visits", []string{"id"})
+	const size = 600
+	for n := range 6 {
+		var rows []row.Row
+		for i := range size {
+			rows = append(rows, rowOf(n*size+i, 1))
+		}
+		for _, i := range []int{100, 101, 400} {
+			rows[i] = rowOf(n*size+i, -1)
+		}
+		rows[599] = rowOf(n*size+599, 100)
+		out := apply(t, s, fence(1), p, batch("a", n, rows...))
+		var dead []string
+		for _, d := range out.Dead {
+			key, _, _ := strings.Cut(strings.TrimPrefix(d.Record, `{"key":"`), `"`)
+			dead = append(dead, key)
+		}
+		slices.Sort(dead)
+		want := []string{fmt.Sprint(n*size + 100), fmt.Sprint(n*size + 101), fmt.Sprint(n*size + 400), fmt.Sprint(n*size + 599)}
+		slices.Sort(want)
+		if !slices.Equal(dead, want) || out.Rows != size-4 {
+			t.Errorf("batch %d: %d rows, dead %v, want %v", n, out.Rows, dead, want)
+		}
+		db.expect("SELECT count(*), sum(n) FROM visits", fmt.Sprintf("%d|%[1]d", (n+1)*(size-4)))
+		db.expect("SELECT count(*), sum(n) FROM seen", fmt.Sprintf("%d|%[1]d", 2*(n+1)*(size-4)))
+	}
 }

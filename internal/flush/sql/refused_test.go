@@ -66,8 +66,7 @@ func refusalTable(b *bench) {
 func TestExactlyTheRefusedRowsAreDeadLetters(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		refusalTable(db)
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		upsert := plan(t, s, "guests", []string{"id"})
 		upsert.Columns = upsert.Columns[:5]
 		keep := *upsert
@@ -120,9 +119,7 @@ func TestARowThatIsNotAtFaultIsWritten(t *testing.T) {
 		CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
 			IF NEW.n < 0 THEN RAISE ''less than nothing: %'', NEW.id USING ERRCODE = ''check_violation''; END IF; RETURN NULL; END';
 		CREATE TRIGGER late AFTER INSERT OR UPDATE ON late FOR EACH ROW EXECUTE FUNCTION late()`)
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "late", []string{"id"})
+	s, p := db.flushing("late", []string{"id"})
 	for n := range 3 {
 		var rows []row.Row
 		for id := range 1000 {
@@ -145,9 +142,7 @@ func TestRowsThatReferToOthersOfTheirBatchAreWrittenInPieces(t *testing.T) {
 			"CREATE TABLE tree (id int PRIMARY KEY, parent int, n int CHECK (n >= 0), FOREIGN KEY (parent) REFERENCES tree (id)) "+
 				"ENGINE=InnoDB",
 			"CREATE TABLE tree (id INTEGER PRIMARY KEY, parent int REFERENCES tree, n int CHECK (n >= 0))")
-		s := db.open()
-		takeOver(t, s, fence(1))
-		p := plan(t, s, "tree", []string{"id"})
+		s, p := db.flushing("tree", []string{"id"})
 		for n := range 3 {
 			const size = 600
 			var rows []row.Row
@@ -175,9 +170,7 @@ func TestDeferredConstraintIsCheckedInEveryPiece(t *testing.T) {
 	db := onPostgres(t)
 	db.Exec(t, `CREATE TABLE countries (id int PRIMARY KEY); INSERT INTO countries VALUES (1);
 		CREATE TABLE people (id int PRIMARY KEY, country int REFERENCES countries DEFERRABLE INITIALLY DEFERRED)`)
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "people", []string{"id"})
+	s, p := db.flushing("people", []string{"id"})
 	for n := range 3 {
 		var rows []row.Row
 		for id := range 300 {

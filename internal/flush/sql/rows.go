@@ -34,21 +34,36 @@ func (s *Store) ReadRows(ctx context.Context, p *row.Plan, keys [][]row.Value, e
 		names = append(names, s.dialect.Quote.Ident(c.Name))
 	}
 	for some := range slices.Chunk(keys, most) {
-		where, args := s.anyOf(p, some)
-		query := fmt.Sprintf(s.queries["rows"], strings.Join(names, ", "), s.dialect.Quote.Table(p.Table.Name), where)
-		err = tx.Read(ctx, query, args, func(values []any) error {
-			cells := make([]row.Raw, len(values))
-			for i, v := range values {
-				cells[i] = cellOf(p.Columns[i].Column, v)
-			}
-			return each(cells)
-		})
-		if err != nil {
+		if err = s.readRows(ctx, tx, p, strings.Join(names, ", "), some, each); err != nil {
 			break
 		}
 	}
 	tx.Close(err == nil)
 	return s.failed(ctx, doing, err)
+}
+
+// readRows leaves out keys that the column cannot hold: see keyRows.
+func (s *Store) readRows(
+	ctx context.Context, tx Session, p *row.Plan, names string, keys [][]row.Value, each func(cells []row.Raw) error,
+) error {
+	where, args := s.anyOf(p, keys)
+	query := fmt.Sprintf(s.queries["rows"], names, s.dialect.Quote.Table(p.Table.Name), where)
+	err := tx.Read(ctx, query, args, func(values []any) error {
+		cells := make([]row.Raw, len(values))
+		for i, v := range values {
+			cells[i] = cellOf(p.Columns[i].Column, v)
+		}
+		return each(cells)
+	})
+	if err == nil || s.dialect.Judge(err) != Refused {
+		return err
+	}
+	for _, half := range halves(keys) {
+		if err := s.readRows(ctx, tx, p, names, half, each); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // anyOf is true for rows with one of these keys. A statement has as many places as a power of two, so that

@@ -274,13 +274,28 @@ func fence(epoch int64) flush.Fence {
 
 func takeOver(t testing.TB, s *sql.Store, f flush.Fence) {
 	t.Helper()
-	if err := s.TakeOver(t.Context(), f); err != nil {
+	if err := persistTakeOver(t, s, f); err != nil {
 		t.Fatalf("take over with epoch %d: %v", f.Epoch, err)
 	}
 }
 
+// leading opens a store that has taken the fence over, as the first leader does.
+func (b *bench) leading(change ...func(*sql.Options)) *sql.Store {
+	b.t.Helper()
+	s := b.open(change...)
+	takeOver(b.t, s, fence(1))
+	return s
+}
+
+// flushing is leading with the plan of a table: see plan.
+func (b *bench) flushing(table string, key []string, add ...string) (*sql.Store, *row.Plan) {
+	b.t.Helper()
+	s := b.leading()
+	return s, plan(b.t, s, table, key, add...)
+}
+
 // persistTakeOver tries again while the answer is that this is safe, as a flush does: those who
-// come at the same time may deadlock.
+// come at the same time may deadlock, and on a busy machine a transaction may be idle for too long.
 func persistTakeOver(t testing.TB, s *sql.Store, f flush.Fence) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -14,10 +14,7 @@ import (
 // limit for a table of any size.
 const sweepStretch = 20_000
 
-var (
-	_ flush.StaleFinder = (*Store)(nil)
-	_ flush.KeyLister   = (*Store)(nil)
-)
+var _ flush.StaleFinder = (*Store)(nil)
 
 // CountStale counts rows of other passes: see flush.StaleFinder.
 func (s *Store) CountStale(ctx context.Context, p *row.Plan, current int64) (stale, all int64, err error) {
@@ -49,24 +46,6 @@ func (s *Store) StaleRows(ctx context.Context, p *row.Plan, current int64, behin
 	return found, err
 }
 
-// KeyRows reads the keys of rows: see flush.KeyLister.
-func (s *Store) KeyRows(ctx context.Context, p *row.Plan, behind []row.Value, limit int) ([][]string, error) {
-	const doing = "list the keys of a table"
-	tx, err := s.database.Session(ctx)
-	if err != nil {
-		return nil, s.failed(ctx, doing, err)
-	}
-	w := s.newWalk(tx, p)
-	where, args := w.between(arguments(behind), nil)
-	var found [][]string
-	err = tx.Read(ctx, fmt.Sprintf(s.queries["key_rows"], w.list(), w.table, where, limit), args, func(row []any) error {
-		found = append(found, texts(row))
-		return nil
-	})
-	tx.Close(err == nil)
-	return found, s.failed(ctx, doing, err)
-}
-
 func arguments(values []row.Value) (args []any) {
 	for i := range values {
 		args = append(args, Argument(&values[i]))
@@ -96,6 +75,7 @@ func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each f
 	last := len(w.key) - 1
 	w.key, w.generation = w.key[:last], w.key[last]
 	behind := arguments(start)
+	err = s.byIndex(ctx, tx)
 	for more := true; more && err == nil; {
 		var edge []any
 		if edge, err = w.edge(ctx, behind); err == nil {

@@ -129,8 +129,7 @@ func TestKeysOfEveryTypeAreFound(t *testing.T) {
 		} {
 			create := "CREATE TABLE " + c.name + " (k %s PRIMARY KEY, gen bigint)"
 			db.create(fmt.Sprintf(create, c.postgres), fmt.Sprintf(create, c.mysql)+" ENGINE=InnoDB", fmt.Sprintf(create, c.sqlite))
-			s := db.open()
-			takeOver(t, s, fence(1))
+			s := db.leading()
 			p := stalePlan(t, s, c.name, "k", "gen")
 			upsert := plan(t, s, c.name, []string{"k"})
 			var rows []row.Row

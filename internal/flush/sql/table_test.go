@@ -233,8 +233,7 @@ func TestATablesNameIsTakenAsItIsWritten(t *testing.T) {
 		if db.Driver == "sqlite" { // to which these are one name
 			names = names[:1]
 		}
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		for i, name := range names {
 			db.Exec(t, fmt.Sprintf("CREATE TABLE "+q+" (id bigint PRIMARY KEY, n bigint)", name))
 			apply(t, s, fence(1), plan(t, s, name, []string{"id"}), batch(name, 0, rowOf(i, i)))
@@ -283,9 +282,7 @@ func TestTableWithoutTransactionsIsRefused(t *testing.T) {
 func TestTableMayBeInAnotherSchema(t *testing.T) {
 	db := onPostgres(t)
 	db.Exec(t, "CREATE SCHEMA shop; CREATE TABLE shop.articles (id bigint PRIMARY KEY, views bigint)")
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "shop.articles", []string{"id"}, "views")
+	s, p := db.flushing("shop.articles", []string{"id"}, "views")
 	apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
 	db.expect("SELECT views FROM shop.articles", "5")
 }

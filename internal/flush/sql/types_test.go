@@ -108,8 +108,7 @@ func TestEveryTypeArrivesAsItWas(t *testing.T) {
 		if db.Driver == "postgres" {
 			db.Exec(t, "CREATE TYPE mood AS ENUM ('good', 'bad')")
 		}
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		for n, c := range roundTrips[db.Driver] {
 			t.Run(c.column, func(t *testing.T) {
 				one := fmt.Sprintf("one_%d", n)
@@ -146,8 +145,7 @@ func TestValueThatTheDatabaseWouldChangeIsADeadLetter(t *testing.T) {
 		if db.Driver == "postgres" {
 			db.Exec(t, "CREATE DOMAIN short AS varchar(3)")
 		}
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		for n, c := range map[string][]refusal{
 			"postgres": {
 				{"varchar(3)", text(row.KindText, "four")},
@@ -204,8 +202,7 @@ func TestTextsThatADatabaseWouldChangeAreRefusedBeforehand(t *testing.T) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind.name, func(t *testing.T) {
 			db := &bench{Database: kind.make(t), t: t}
-			s := db.open()
-			takeOver(t, s, fence(1))
+			s := db.leading()
 			for i, c := range map[string][]struct{ column, kept, changed string }{
 				"postgres": {
 					{"char(5)", "ab", "ab  "}, {"time(0)", "12:00:00.000", "12:00:00.789"}, {"time", "12:00:00.789", ""},
@@ -260,8 +257,7 @@ func TestReasonsListWhatAnEnumeratedColumnTakes(t *testing.T) {
 			db.Exec(t, "CREATE TYPE mood AS ENUM ('good', 'it''s bad'); CREATE DOMAIN humour AS mood NOT NULL; "+
 				"CREATE DOMAIN color AS text CHECK (VALUE IN ('red', 'blue')); CREATE DOMAIN dark AS color CHECK (length(VALUE) > 3)")
 		}
-		s := db.open()
-		takeOver(t, s, fence(1))
+		s := db.leading()
 		for n, c := range map[string][]struct{ column, kept, refused, why string }{
 			"postgres": {
 				{"mood", "it's bad", "bad", `; column "c" takes one of "good", "it's bad"`},

@@ -9,25 +9,25 @@ import (
 func Backfill(ctx context.Context, s Source, from State, rate int, progress func(State) error) error {
 	p := pace{rate: rate}
 	for state := from; state.Part < 1 || state.Place != ""; {
-		keys, next, part, err := s.Keys(ctx, state.Place)
+		some, err := s.Keys(ctx, state.Place)
 		if err != nil {
 			return err
 		}
-		if len(keys) > 0 {
-			if err := s.Mark(ctx, keys); err != nil {
+		if len(some.Keys) > 0 {
+			if err := s.Mark(ctx, some.Keys); err != nil {
 				return err
 			}
 		}
-		state.Place, state.Part = next, max(state.Part, min(part, 1))
-		if next == "" {
+		state.Result.Records += int64(len(some.Keys))
+		state.Result.Marked += int64(len(some.Keys))
+		state.Place, state.Part = some.Next, max(state.Part, min(some.Part, 1))
+		if some.Next == "" && !state.missed(some.Missed) {
 			state.Part = 1
 		}
-		state.Result.Records += int64(len(keys))
-		state.Result.Marked += int64(len(keys))
 		if err := progress(state); err != nil {
 			return err
 		}
-		if err := p.rest(ctx, len(keys)); err != nil {
+		if err := p.rest(ctx, max(some.Looked, len(some.Keys))); err != nil {
 			return err
 		}
 	}

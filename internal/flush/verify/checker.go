@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,8 @@ const (
 	systematic = 5000
 	// chunk is how many suspects are read at a time.
 	chunk = 1000
+	// longestWait is how long a difference waits at most to be looked at again.
+	longestWait = 10 * time.Second
 	// tries is how often a difference is looked at again before its record counts as moving.
 	tries = 4
 	// examplesOf is how many examples of each kind there are, unless the options say otherwise.
@@ -35,7 +38,8 @@ const (
 type Options struct {
 	// Sample is the part of all keys that is compared, chosen by their hash; 0 or 1: all of them.
 	Sample float64
-	// Rate is how many keys and rows are read a second at most; 0: as fast as it goes.
+	// Rate is how many keys and rows are read a second at most, also those that are not compared; 0: as fast as
+	// it goes.
 	Rate int
 	// Repair: what differs is marked, so that the flush writes it again.
 	Repair bool
@@ -59,6 +63,7 @@ type Checker struct {
 	skipped []bool // columns of the plan that are not compared
 	// vanished finds rows without a record; nil: such rows are not searched for.
 	vanished *mapping.Vanished
+	empties  bool // a row vanishes by NULL in all columns but its key
 	notes    []string
 	pace     pace
 }
@@ -109,6 +114,9 @@ func (k *Checker) prepareExtra(p flush.Policy) {
 	if err == nil {
 		err = k.source.Finds(inputs)
 	}
+	if k.empties = p.OnMissing == mapping.MissingNull; k.empties && err == nil {
+		err = v.Empties(k.m)
+	}
 	if err != nil {
 		k.notes = append(k.notes, fmt.Sprintf("rows without a record were not searched for: %v", err))
 		return
@@ -119,18 +127,22 @@ func (k *Checker) prepareExtra(p flush.Policy) {
 // Run compares, from where an earlier comparison was, until everything is compared. Beside an error it
 // returns how far it came.
 func (k *Checker) Run(ctx context.Context, from State) (State, error) {
-	r := &comparison{Checker: k, State: from, suspects: map[string]suspect{}}
+	r := &comparison{Checker: k, State: from, kept: from, suspects: map[string]suspect{}}
 	for _, note := range k.notes {
 		r.Result.note(note)
 	}
-	if !r.Table {
-		if err := r.records(ctx); err != nil {
-			return r.State, err
+	for !r.Table {
+		missed, err := r.records(ctx)
+		if err != nil {
+			return r.kept, err
+		}
+		if r.missed(missed) {
+			r.again()
 		}
 	}
 	if k.vanished != nil && !r.Misspelled {
 		if err := r.rows(ctx); err != nil {
-			return r.State, err
+			return r.kept, err
 		}
 	}
 	r.Part = 1
@@ -141,7 +153,11 @@ func (k *Checker) Run(ctx context.Context, from State) (State, error) {
 type comparison struct {
 	*Checker
 	State
+	// kept is the state as it was when nothing waited to be looked at again: a comparison that goes on from there
+	// counts nothing twice.
+	kept     State
 	suspects map[string]suspect // by the text of the row's key
+	since    time.Time          // when the first of what waits began to
 	unmoved  bool               // no run of the flush has ended while one was waited for
 	surely   bool               // many differences were looked at again, and all have lasted
 }
@@ -153,42 +169,68 @@ type suspect struct {
 	sum  uint64 // of the record that it was compared with
 }
 
-// records compares all records with their rows.
-func (r *comparison) records(ctx context.Context) error {
+// keep notes that the state is one from which a comparison can go on.
+func (r *comparison) keep() {
+	r.kept = r.State
+	r.kept.Result.Examples, r.kept.Result.Notes = slices.Clip(r.Result.Examples), slices.Clip(r.Result.Notes)
+}
+
+// again begins with the first record. What was repaired is found no more, and counts.
+func (r *comparison) again() {
+	r.Table, r.Result.Records = false, 0
+	if !r.options.Repair {
+		r.Result = Result{Notes: r.Result.Notes}
+	}
+	r.keep()
+}
+
+// waited reports whether some wait to be looked at again, and have for long, so that a comparison which goes on
+// elsewhere does not repeat too much.
+func (r *comparison) waited(some int) bool {
+	if some == 0 {
+		r.since = time.Time{}
+		return false
+	}
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+	return time.Since(r.since) > longestWait
+}
+
+// records compares all records with their rows. It returns why some may have been missed.
+func (r *comparison) records(ctx context.Context) (missed, err error) {
 	share := 1.0
 	if r.vanished != nil {
 		share = 0.5
 	}
 	for place := r.Place; ; {
-		keys, next, part, err := r.source.Keys(ctx, place)
+		some, err := r.source.Keys(ctx, place)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, key := range keys {
+		for _, key := range some.Keys {
 			named := r.source.Named(key)
 			r.spells(&named)
 		}
-		keys = r.sampled(keys)
-		err = r.source.Read(ctx, keys, func(records []row.Record) error { return r.first(ctx, records) })
+		looked := max(some.Looked, len(some.Keys))
+		err = r.source.Read(ctx, r.sampled(some.Keys), func(records []row.Record) error { return r.first(ctx, records) })
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if place = next; place == "" || len(r.suspects) >= mostSuspects/2 {
+		if place = some.Next; place == "" || len(r.suspects) >= mostSuspects/2 || r.waited(len(r.suspects)) {
 			if err := r.settle(ctx); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if len(r.suspects) == 0 {
-			r.Place, r.Part, r.Table = place, part*share, place == ""
+			r.Place, r.Part, r.Table = place, some.Part*share, place == ""
+			r.keep()
 		}
-		if err := r.progress(part * share); err != nil {
-			return err
+		if err := r.progress(some.Part * share); err != nil || place == "" {
+			return some.Missed, err
 		}
-		if place == "" {
-			return nil
-		}
-		if err := r.pace.rest(ctx, len(keys)); err != nil {
-			return err
+		if err := r.pace.rest(ctx, looked); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -225,7 +267,8 @@ func (r *comparison) progress(part float64) error {
 		return nil
 	}
 	r.Part = max(r.Part, min(part, 1))
-	return r.options.Progress(r.State)
+	r.kept.Part = r.Part
+	return r.options.Progress(r.kept)
 }
 
 // sampled are the keys that are part of the sample.

@@ -15,8 +15,18 @@ import (
 type finding struct {
 	suspect
 	text    string
+	member  string // of a set, shown
 	columns []Column
 	why     error
+}
+
+// member shows the member of a set that a record is; "" if its key tells it.
+func (k *Checker) member(record *row.Record) string {
+	at := slices.Index(k.m.Inputs(), row.InputMember)
+	if at < 0 || !record.Inputs[at].OK || record.Inputs[at].Text == record.Key {
+		return ""
+	}
+	return shown(record.Inputs[at].Text, true)
 }
 
 // compare compares records with their rows, and calls each for those that differ.
@@ -30,7 +40,7 @@ func (r *comparison) compare(ctx context.Context, records []row.Record, each fun
 		}
 		made, text, err := r.convert(&records[i])
 		if err != nil {
-			each(finding{suspect{records[i].Key, Unfit, sumOf(&records[i])}, text, nil, err})
+			each(finding{suspect{records[i].Key, Unfit, sumOf(&records[i])}, text, r.member(&records[i]), nil, err})
 			continue
 		}
 		if _, twice := rows[text]; !twice {
@@ -45,7 +55,7 @@ func (r *comparison) compare(ctx context.Context, records []row.Record, each fun
 	for _, key := range keys {
 		text := keyText(plan, key)
 		made, cells := rows[text], have[text]
-		f := finding{suspect{made.Record.Key, Missing, sumOf(&made.Record)}, text, nil, nil}
+		f := finding{suspect{made.Record.Key, Missing, sumOf(&made.Record)}, text, r.member(&made.Record), nil, nil}
 		if cells != nil {
 			f.kind = Different
 			if f.columns, err = r.differing(ctx, made, key, cells); err != nil {

@@ -11,11 +11,9 @@ import (
 type Source interface {
 	// Name is the pattern of the keys.
 	Name() string
-	// Keys returns a few keys behind a place, and the place behind them; "" is the place before the
-	// first key and behind the last one. A key may come twice. If the servers are not those of the
-	// place any more, it begins again with what is theirs. part is which part of all keys lies before
-	// next, from 0 to 1.
-	Keys(ctx context.Context, place string) (keys []string, next string, part float64, err error)
+	// Keys returns a few keys behind a place; "" is the place before the first key. A key may come twice.
+	// If the servers are not those of the place any more, it begins again with what is theirs.
+	Keys(ctx context.Context, place string) (Some, error)
 	// Read yields the records of keys, in any order; a key that is not there has none, or one that is Gone.
 	Read(ctx context.Context, keys []string, yield func([]row.Record) error) error
 	// Named is a record of a key, of which nothing is known but its name.
@@ -28,6 +26,17 @@ type Source interface {
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 	// Mark has the rows of keys flushed again. ErrNoMarks if every run reads everything.
 	Mark(ctx context.Context, keys []string) error
+}
+
+// Some are a few keys of a source.
+type Some struct {
+	Keys []string
+	Next string  // the place behind them; "" behind the last one
+	Part float64 // which part of all keys lies before Next, from 0 to 1
+	// Looked is how many keys the server has read for them, of any name.
+	Looked int
+	// Missed, behind the last one, says why some keys may not have been returned at all.
+	Missed error
 }
 
 // Table is the database of a job.

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 )
 
@@ -57,7 +58,8 @@ func (r *Result) counter(k Kind) *int64 {
 // Example is one difference.
 type Example struct {
 	Kind    Kind     `json:"kind"`
-	Key     string   `json:"key"` // in Redis
+	Key     string   `json:"key"`             // in Redis
+	Member  string   `json:"member,omitzero"` // of the set that the key has, if each is a row
 	Columns []Column `json:"columns,omitempty"`
 	Why     string   `json:"why,omitzero"` // a record is unfit
 }
@@ -85,9 +87,28 @@ type State struct {
 	Behind Texts `json:"behind,omitempty"`
 	// Misspelled: rows are not searched for, as a key says something in another way than its row.
 	Misspelled bool `json:"misspelled,omitzero"`
+	// Rounds is how often all of the source was read, and keys may have been missed.
+	Rounds int `json:"rounds,omitzero"`
 	// Part is how much of the work is done, from 0 to 1.
 	Part   float64 `json:"part"`
 	Result Result  `json:"result"`
+}
+
+// mostRounds is how often all of a source is read at most.
+const mostRounds = 3
+
+// missed makes the work begin again if keys may have been missed; false if they were not, or it happens again and
+// again, which is noted.
+func (s *State) missed(why error) (again bool) {
+	if why == nil {
+		return false
+	}
+	if s.Rounds++; s.Rounds >= mostRounds {
+		s.Result.note(fmt.Sprintf("some keys may have been left out, %d times one after the other: %v", s.Rounds, why))
+		return false
+	}
+	s.Place, s.Part = "", 0
+	return true
 }
 
 // Texts are texts of any bytes, of which JSON keeps every one: as base64.

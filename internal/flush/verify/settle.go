@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"baton/internal/flush"
 	"baton/internal/flush/row"
 )
 
@@ -24,7 +25,7 @@ func (r *comparison) settle(ctx context.Context) error {
 		texts := slices.Collect(maps.Keys(r.suspects))
 		slices.Sort(texts)
 		for some := range slices.Chunk(texts, chunk) {
-			if err := r.again(ctx, some); err != nil {
+			if err := r.lookAgain(ctx, some); err != nil {
 				return err
 			}
 		}
@@ -45,9 +46,9 @@ func (r *comparison) judge(suspects int, lasted int64) {
 	}
 }
 
-// again compares some suspects again. Those whose record is the same as before, and again after the row was
+// lookAgain compares some suspects again. Those whose record is the same as before, and again after the row was
 // read, are decided.
-func (r *comparison) again(ctx context.Context, texts []string) error {
+func (r *comparison) lookAgain(ctx context.Context, texts []string) error {
 	records, err := r.reread(ctx, texts)
 	if err != nil {
 		return err
@@ -76,14 +77,17 @@ func (r *comparison) again(ctx context.Context, texts []string) error {
 		}
 		r.suspects[text] = f.suspect
 	}
-	return r.decide(ctx, lasting)
+	if err := r.decide(ctx, lasting); err != nil {
+		return err
+	}
+	return r.pace.rest(ctx, len(texts)+len(still))
 }
 
 // decide counts suspects as differences.
 func (r *comparison) decide(ctx context.Context, lasting []finding) error {
 	var keys []string
 	for _, f := range lasting {
-		e := Example{Kind: f.kind, Key: shown(f.key, true), Columns: f.columns}
+		e := Example{Kind: f.kind, Key: shown(f.key, true), Member: f.member, Columns: f.columns}
 		if f.why != nil {
 			e.Why = f.why.Error()
 		} else {
@@ -163,7 +167,7 @@ func (r *comparison) rows(ctx context.Context) error {
 		if len(texts) > 0 {
 			behind = texts[len(texts)-1]
 		}
-		if len(texts) == 0 || len(missing) >= mostSuspects/2 {
+		if len(texts) == 0 || len(missing) >= mostSuspects/2 || r.waited(len(missing)) {
 			if err := r.searchAgain(ctx, missing); err != nil {
 				return err
 			}
@@ -171,6 +175,7 @@ func (r *comparison) rows(ctx context.Context) error {
 		}
 		if len(missing) == 0 {
 			r.Behind = behind
+			r.keep()
 		}
 		if len(texts) == 0 {
 			return nil
@@ -178,7 +183,7 @@ func (r *comparison) rows(ctx context.Context) error {
 		if err := r.progress(0.5 + 0.5*float64(r.Result.Rows)/float64(max(1, r.Result.Records))); err != nil {
 			return err
 		}
-		if err := r.pace.rest(ctx, len(records)); err != nil {
+		if err := r.pace.rest(ctx, len(texts)); err != nil {
 			return err
 		}
 	}
@@ -193,7 +198,7 @@ func (r *comparison) keyRows(ctx context.Context, texts []string) ([][]string, e
 			return nil, fmt.Errorf("table %q: %w", r.name, err)
 		}
 	}
-	found, err := r.table.KeyRows(ctx, r.vanished.Plan(), behind, tableRows)
+	found, err := r.table.KeyRows(ctx, r.vanished.List(), flush.KeyRange{Behind: behind, Limit: tableRows})
 	if err != nil {
 		return nil, fmt.Errorf("list the keys of table %q: %w", r.name, err)
 	}
@@ -204,6 +209,9 @@ func (r *comparison) keyRows(ctx context.Context, texts []string) ([][]string, e
 func (r *comparison) chosenRows(texts [][]string) []row.Record {
 	var records []row.Record
 	for i := range texts {
+		if !r.vanished.Live(texts[i]) {
+			continue // what is NULL has vanished already
+		}
 		record := r.vanished.Record(texts[i])
 		record.Key = r.source.KeyOf(&record)
 		if r.chosen(record.Key) {
@@ -227,12 +235,26 @@ func (r *comparison) searchAgain(ctx context.Context, missing []row.Record) erro
 		if err == nil {
 			err = r.extra(ctx, still)
 		}
+		if err == nil {
+			err = r.pace.rest(ctx, len(some))
+		}
 		if err != nil {
 			return err
 		}
 	}
 	r.judge(all, r.Result.Extra-before)
 	return nil
+}
+
+// emptied reports whether a row has vanished by NULL in all columns but its key.
+func (r *comparison) emptied(cells []row.Raw) bool {
+	key := r.m.Plan().Key
+	for i, cell := range cells {
+		if cell.OK && !slices.Contains(key, i) {
+			return false
+		}
+	}
+	return r.empties
 }
 
 // extra counts those of some rows without a record that are still there.
@@ -254,11 +276,11 @@ func (r *comparison) extra(ctx context.Context, missing []row.Record) error {
 	// A record that came back meanwhile, and was flushed at once, explains its row.
 	missing, err = r.source.StillMissing(ctx, slices.DeleteFunc(missing, func(record row.Record) bool {
 		_, text, _ := r.convert(&record)
-		return have[text] == nil
+		return have[text] == nil || r.emptied(have[text])
 	}))
 	var marks []string
 	for _, record := range missing {
-		r.count(Example{Kind: Extra, Key: shown(record.Key, true)})
+		r.count(Example{Kind: Extra, Key: shown(record.Key, true), Member: r.member(&record)})
 		marks = append(marks, record.Key)
 	}
 	if err != nil {

@@ -44,6 +44,15 @@ func Parse(spec string, loc *time.Location) (Schedule, error) {
 	return s, nil
 }
 
+// ParseIn is Parse in the time zone of that name, as a job has it.
+func ParseIn(spec, timeZone string) (Schedule, error) {
+	loc, err := time.LoadLocation(timeZone)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(spec, loc)
+}
+
 func parse(spec string, loc *time.Location) (Schedule, error) {
 	if loc == nil {
 		loc = time.UTC

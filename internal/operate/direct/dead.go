@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"baton/internal/config"
@@ -89,16 +90,25 @@ func (d *dead) list(ctx context.Context, f operate.LetterFilter, n, cut int) ([]
 	}
 	letters := []operate.Letter{}
 	var failed []error
+	most := n
+	if f.Reason != "" {
+		most = lettersSearched
+	}
 	for _, name := range names {
-		found, err := d.dbs[name].Letters(ctx, filterOf(f), n, cut)
+		found, err := d.dbs[name].Letters(ctx, filterOf(f), most, cut)
 		failed = append(failed, err)
 		for _, l := range found {
-			letters = append(letters, letterIn(name, l))
+			if f.Reason == "" || reasonOf(l.Error) == f.Reason {
+				letters = append(letters, letterIn(name, l))
+			}
 		}
 	}
 	slices.SortStableFunc(letters, func(a, b operate.Letter) int { return b.At.Compare(a.At) })
 	return letters[:min(n, len(letters))], errors.Join(failed...)
 }
+
+// lettersSearched is among how many of a database's newest letters those of one reason are searched for.
+const lettersSearched = 5000
 
 func letterIn(database string, l sql.Letter) operate.Letter {
 	return operate.Letter{ID: l.ID, Job: l.Job, Database: database, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: l.Record}
@@ -125,7 +135,8 @@ func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, e
 	case len(failed) > 0: // it may be there
 		return operate.Letter{}, errors.Join(failed...)
 	case len(found) == 0:
-		return operate.Letter{}, fmt.Errorf("%w: %s: it was replayed or dropped, or is in none of %v", sql.ErrNoLetter, id, names)
+		return operate.Letter{}, fmt.Errorf("%w: %s: it was replayed or dropped, or is in none of these databases: %s",
+			sql.ErrNoLetter, id, strings.Join(names, ", "))
 	case len(found) > 1:
 		a, b := found[0].Database, found[1].Database
 		return operate.Letter{}, fmt.Errorf("%w: %s is in %s and in %s: give more of it, or --database", sql.ErrManyLetters, id, a, b)
@@ -172,6 +183,13 @@ func (d *dead) keys(ctx context.Context, f operate.LetterFilter) ([]operate.Lett
 		return nil, err
 	}
 	var keys []operate.LetterKey
+	if f.Reason != "" {
+		letters, err := d.list(ctx, f, len(names)*lettersSearched, 1)
+		for _, l := range slices.Backward(letters) {
+			keys = append(keys, l.Key())
+		}
+		return keys, err
+	}
 	for _, name := range names {
 		found, err := d.dbs[name].LetterKeys(ctx, filterOf(f))
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/operate"
 	"baton/internal/redislock"
+	"baton/internal/text"
 )
 
 // Drilled is one measured handover. Times are by Redis' clock where both ends are
@@ -18,18 +19,18 @@ type Drilled struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Epoch int64  `json:"epoch"` // of the new term
-	// DrainMS is from the order to the release: the leader got it, and its work ended.
-	DrainMS int64 `json:"drain_ms"`
-	// GapMS is from the release to the next term: no node led.
-	GapMS int64 `json:"gap_ms"`
-	// TookMS is from the order until the new term was seen.
-	TookMS  int64 `json:"took_ms"`
-	LeaseMS int64 `json:"lease_ms"`
+	// Drain is from the order to the release: the leader got it, and its work ended.
+	Drain text.Seconds `json:"drain_seconds"`
+	// Gap is from the release to the next term: no node led.
+	Gap text.Seconds `json:"gap_seconds"`
+	// Took is from the order until the new term was seen.
+	Took  text.Seconds `json:"took_seconds"`
+	Lease text.Seconds `json:"lease_seconds"`
 }
 
 // InTime says whether the handover took less than a lease, which is what a crash
 // may cost.
-func (d Drilled) InTime() bool { return d.TookMS <= d.LeaseMS }
+func (d Drilled) InTime() bool { return d.Took <= d.Lease }
 
 // ErrNoOtherNode is the answer where no other node could take over.
 var ErrNoOtherNode = errors.New("no other live node may lead: a drill would leave the jobs without a leader")
@@ -79,7 +80,7 @@ func (l session) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 	if err != nil {
 		return Drilled{}, err
 	}
-	d := Drilled{From: h.From, To: h.NodeID, Epoch: h.Epoch, TookMS: h.TookMS, LeaseMS: before.TTL.Milliseconds()}
+	d := Drilled{From: h.From, To: h.NodeID, Epoch: h.Epoch, Took: h.Took, Lease: text.Seconds(before.TTL)}
 	after, err := l.election.Picture(ctx, eventsShown)
 	if err != nil {
 		return d, err
@@ -94,8 +95,8 @@ func (l session) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 		}
 	}
 	if !released.IsZero() && !won.IsZero() { // the history may lack them
-		d.DrainMS = max(released.Sub(before.Now).Milliseconds(), 0)
-		d.GapMS = won.Sub(released).Milliseconds()
+		d.Drain = text.Seconds(max(released.Sub(before.Now), 0))
+		d.Gap = text.Seconds(won.Sub(released))
 	}
 	return d, nil
 }

@@ -15,6 +15,7 @@ import (
 	"baton/internal/operate"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
+	"baton/internal/text"
 )
 
 // Snapshot is the state of the election and its jobs now.
@@ -85,6 +86,25 @@ func (s *Site) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
 	})
 }
 
+// LockEvents has the histories of all elections of the configuration, by their locks.
+func (s *Site) LockEvents(ctx context.Context, n int) (map[string][]diagnose.Event, error) {
+	return asking(ctx, s, func(l session) (map[string][]diagnose.Event, error) {
+		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+		defer cancel()
+		all := map[string][]diagnose.Event{}
+		var problems []error
+		for _, v := range l.views() {
+			p, err := v.Election.Picture(ctx, n)
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
+			all[v.LockKey] = eventsOf(p)
+		}
+		return all, errors.Join(problems...)
+	})
+}
+
 // stepDown asks the leader to step down and waits, at most wait, until another
 // term begins. If another node than the one that was asked for leads in the end, it
 // answers both that and an error.
@@ -122,8 +142,8 @@ func stepDown(ctx context.Context, l session, o operate.Order, wait time.Duratio
 		return out, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: "+
 			"it may be finishing its jobs; see baton status", from, wait)
 	}
-	out.Code, out.NodeID, out.Epoch, out.TookMS = operate.CodeDone, p.Leader, p.Epoch, time.Since(asked).Milliseconds()
-	out.Text = fmt.Sprintf("%s leads after %s: epoch %d, %d ms after the order", out.NodeID, out.From, out.Epoch, out.TookMS)
+	out.Code, out.NodeID, out.Epoch, out.Took = operate.CodeDone, p.Leader, p.Epoch, text.Seconds(time.Since(asked))
+	out.Text = fmt.Sprintf("%s leads after %s: epoch %d, %d ms after the order", out.NodeID, out.From, out.Epoch, out.Took.Milliseconds())
 	if o.To != "" && out.NodeID != o.To {
 		return out, fmt.Errorf("%s leads after %s, and not %s, which did not take the lock while it was reserved for it; "+
 			"see baton explain %s", out.NodeID, out.From, o.To, o.To)

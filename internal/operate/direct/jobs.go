@@ -140,3 +140,13 @@ func (s *Site) Samples(ctx context.Context, since time.Time) ([]operate.Sample, 
 	defer free()
 	return s.node.Samples(ctx, since)
 }
+
+// Recent reports the latest runs of every job.
+func (s *Site) Recent(ctx context.Context) (map[string][]operate.Brief, error) {
+	free, err := enter(ctx, s.redis)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	return s.node.Recent(ctx)
+}

@@ -18,8 +18,13 @@ func TestOneOfVeryManyJobsThatIsNotThereIsRefusedInALine(t *testing.T) {
 		c.Jobs = append(c.Jobs, config.Job{Name: fmt.Sprintf("job-%04d", i)})
 	}
 	_, err := Next(c, "report", time.Now(), 1)
-	if !errors.Is(err, operate.ErrNoJob) || !strings.HasSuffix(err.Error(), "job-0028, job-0029 and 1970 more: baton job list") {
+	if !errors.Is(err, operate.ErrNoJob) || !strings.HasSuffix(err.Error(), "job-0007, job-0008 and 1991 more: see baton job list") {
 		t.Errorf("%v", err)
+	}
+	for name, want := range map[string]string{"jop-0012": `did you mean job-0012?`, "-199": "did you mean job-1990, job-1991, "} {
+		if _, err := Next(c, name, time.Now(), 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
 	}
 }
 

@@ -8,13 +8,14 @@ import (
 	"baton/internal/job"
 	"baton/internal/job/schedule"
 	"baton/internal/operate"
+	"baton/internal/text"
 )
 
 // lookAhead is a year and a week: the Sundays on which clocks are put forward or back are
 // not always at the same date.
 const lookAhead = (365 + 7) * 24 * time.Hour
 
-// Next reports when a job is due after a time: its next n slots. It asks nobody, and
+// Next reports when a job is due after a time: its next n slots. It asks no node, and
 // knows of no pause.
 func Next(c config.Config, name string, from time.Time, n int) (operate.Coming, error) {
 	var have []string
@@ -41,18 +42,14 @@ func NextOfAll(c config.Config, from time.Time, n int) ([]operate.Coming, error)
 }
 
 func coming(j config.Job, from time.Time, n int) (operate.Coming, error) {
-	zone, err := time.LoadLocation(j.TimeZone)
-	if err != nil {
-		return operate.Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
-	}
-	s, err := schedule.Parse(j.Schedule, zone)
+	s, err := schedule.ParseIn(j.Schedule, j.TimeZone)
 	if err != nil {
 		return operate.Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
 	}
 	offset := job.Job{Name: j.Name, Jitter: j.Jitter}.Offset()
 	c := operate.Coming{
 		Job: j.Name, Schedule: j.Schedule, Words: s.Describe(), TimeZone: j.TimeZone,
-		Always: schedule.IsAlways(s), OffsetMS: offset.Milliseconds(),
+		Always: schedule.IsAlways(s), Offset: text.Seconds(offset),
 		Next: comingSlots(schedule.Upcoming(s, from, n), offset),
 	}
 	c.Shifts = comingSlots(schedule.Shifts(s, from, from.Add(lookAhead)), offset)

@@ -10,6 +10,7 @@ import (
 	"baton/internal/diagnose"
 	"baton/internal/operate"
 	"baton/internal/redislock"
+	"baton/internal/text"
 )
 
 // pause has no node lead until resume, neither under the lock of the nodes nor under those
@@ -37,7 +38,7 @@ func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) 
 			break
 		}
 	}
-	out.TookMS = time.Since(asked).Milliseconds()
+	out.Took = text.Seconds(time.Since(asked))
 	if err != nil {
 		return out, err
 	}
@@ -45,7 +46,7 @@ func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) 
 	if out.From != "" && wait <= 0 {
 		out.Code, out.Text = operate.CodeAsked, "paused: "+out.From+" has the order to stop"
 	} else if out.From != "" {
-		out.Text = fmt.Sprintf("paused: no node leads, %d ms after the order; %s did", out.TookMS, out.From)
+		out.Text = fmt.Sprintf("paused: no node leads, %d ms after the order; %s did", out.Took.Milliseconds(), out.From)
 	}
 	return out, nil
 }
@@ -111,8 +112,8 @@ func resume(ctx context.Context, l session, o operate.Order, wait time.Duration)
 	if !led {
 		return out, fmt.Errorf("resumed, but after %v %w: see baton status", wait, operate.ErrNoLeader)
 	}
-	out.Code, out.NodeID, out.Epoch, out.TookMS = operate.CodeDone, p.Leader, p.Epoch, time.Since(asked).Milliseconds()
-	out.Text = fmt.Sprintf("resumed: %s leads, epoch %d, %d ms after the order", out.NodeID, out.Epoch, out.TookMS)
+	out.Code, out.NodeID, out.Epoch, out.Took = operate.CodeDone, p.Leader, p.Epoch, text.Seconds(time.Since(asked))
+	out.Text = fmt.Sprintf("resumed: %s leads, epoch %d, %d ms after the order", out.NodeID, out.Epoch, out.Took.Milliseconds())
 	return out, nil
 }
 

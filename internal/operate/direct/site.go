@@ -55,6 +55,8 @@ type Node struct {
 	Own func(ctx context.Context) (diagnose.Snapshot, error)
 	// Samples are how far the flushes were behind.
 	Samples func(ctx context.Context, since time.Time) ([]operate.Sample, error)
+	// Recent are the latest runs of every job.
+	Recent func(ctx context.Context) (map[string][]operate.Brief, error)
 	// Reload has the node read its configuration again.
 	Reload func(ctx context.Context, by string) error
 	// TestNotify has the node send a test to a target of its notifications, or to all.

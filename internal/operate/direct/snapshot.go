@@ -44,11 +44,15 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 	for i, v := range views {
 		owner := p.Owner
 		if i > 0 {
-			other, err := v.Election.Picture(ctx, 0)
+			other, err := v.Election.Picture(ctx, 1)
 			if err != nil {
 				return s, err
 			}
-			s.Locks = append(s.Locks, diagnose.Lock{Key: v.LockKey, Leader: leaderOf(other), Vacancy: vacancy(other)})
+			l := diagnose.Lock{Key: v.LockKey, Leader: leaderOf(other), Vacancy: vacancy(other)}
+			if events := eventsOf(other); len(events) > 0 {
+				l.Last = &events[0]
+			}
+			s.Locks = append(s.Locks, l)
 			owner = other.Owner
 		}
 		if err := v.gatherJobs(ctx, s, owner, p.Now); err != nil {
@@ -83,8 +87,8 @@ func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
 		nodes = append(nodes, diagnose.Node{
 			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: AsideOf(p, n.ID),
-			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > redislock.GoneAfter,
-			Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
+			LastSeenAgo: text.Seconds(max(ago, 0)), Stale: ago > redislock.GoneAfter,
+			Instance: n.Instance, Twin: n.Twin, ClockAhead: text.Seconds(n.ClockMS) * text.Millisecond,
 		})
 	}
 	return nodes
@@ -95,7 +99,7 @@ func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
 func SeenNow(nodes []diagnose.Node, id string) {
 	for i, n := range nodes {
 		if n.ID == id && !n.Stale && n.Twin == "" {
-			nodes[i].LastSeenMSAgo = 0
+			nodes[i].LastSeenAgo = 0
 			if n.State == diagnose.StateSilent {
 				nodes[i].State = string(diagnose.RoleStandby)
 			}
@@ -239,9 +243,9 @@ func leaderOf(p redislock.Picture) *diagnose.Leader {
 	if p.Owner == "" {
 		return nil
 	}
-	l := &diagnose.Leader{NodeID: p.Leader, Owner: p.Owner, LeaseLeftMS: p.Left.Milliseconds(), Foreign: p.Leader == ""}
+	l := &diagnose.Leader{NodeID: p.Leader, Owner: p.Owner, LeaseLeft: text.Seconds(p.Left), Foreign: p.Leader == ""}
 	if !l.Foreign {
-		l.Epoch, l.Since, l.TTLMS = p.Epoch, p.Since, p.TTL.Milliseconds()
+		l.Epoch, l.Since, l.TTL = p.Epoch, p.Since, text.Seconds(p.TTL)
 		for _, n := range p.Nodes {
 			if n.ID == p.Leader {
 				l.Ending = n.Ending
@@ -330,7 +334,7 @@ func runOf(r *job.Record) *diagnose.Run {
 		run.Idle = &diagnose.Idle{Runs: r.Idle.Runs, First: r.Idle.First}
 	}
 	if !r.Finished.IsZero() {
-		run.DurationMS = r.Finished.Sub(r.Started).Milliseconds()
+		run.Duration = text.Seconds(r.Finished.Sub(r.Started))
 	}
 	return run
 }

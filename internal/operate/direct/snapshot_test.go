@@ -6,15 +6,18 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/redislock"
+	"baton/internal/text"
 )
 
 func TestTheNodeThatAnswersIsSeenNow(t *testing.T) {
-	nodes := []diagnose.Node{{ID: "a", LastSeenMSAgo: 29_000}, {ID: "b", LastSeenMSAgo: 28_000}}
+	nodes := []diagnose.Node{{ID: "a", LastSeenAgo: 29_000 * text.Millisecond}, {ID: "b", LastSeenAgo: 28_000 * text.Millisecond}}
 	SeenNow(nodes, "b")
-	if nodes[0].LastSeenMSAgo != 29_000 || nodes[1].LastSeenMSAgo != 0 {
+	if nodes[0].LastSeenAgo != 29_000*text.Millisecond || nodes[1].LastSeenAgo != 0 {
 		t.Errorf("%+v", nodes)
 	}
-	for _, n := range []diagnose.Node{{ID: "a", LastSeenMSAgo: 70_000, Stale: true}, {ID: "a", LastSeenMSAgo: 9_000, Twin: "other"}} {
+	for _, n := range []diagnose.Node{
+		{ID: "a", LastSeenAgo: 70_000 * text.Millisecond, Stale: true}, {ID: "a", LastSeenAgo: 9_000 * text.Millisecond, Twin: "other"},
+	} {
 		nodes := []diagnose.Node{n}
 		if SeenNow(nodes, "a"); nodes[0] != n {
 			t.Errorf("it hides that something is wrong: %+v", nodes)

@@ -30,6 +30,11 @@ var (
 // remedyOfRefusal is what an operator can do where PSYNC is not to be had.
 const remedyOfRefusal = "use `type: scan`, which reads all keys again and again, or `type: hashes` with an index of changes"
 
+// notMaster says what to do about a server of another role.
+func notMaster(role string) error {
+	return fmt.Errorf("%w: it is a %s; configure the address of its master, or the Sentinels; after a failover wait", ErrNotMaster, role)
+}
+
 // refused explains a server's refusal of a command of the handshake.
 func refused(command string, refusal redis.Error) error {
 	switch code := redisconn.Code(refusal); {

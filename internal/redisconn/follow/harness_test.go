@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
@@ -33,11 +34,7 @@ func newRig(t testing.TB, opts ...testsupport.RedisOption) *rig {
 // master is the server behind an address.
 func master(t testing.TB, url string) Master {
 	t.Helper()
-	s, err := redisconn.Open(redisconn.Options{URL: url, ClientName: "baton-test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := redistest.Open(t, redisconn.Options{URL: url, ClientName: "baton-test"})
 	all, err := s.Masters(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func Head(ctx context.Context, c redis.Conn) (Position, error) {
 		return Position{}, err
 	}
 	if i.role != "master" {
-		return Position{}, fmt.Errorf("%w: it is a %s", ErrNotMaster, i.role)
+		return Position{}, notMaster(i.role)
 	}
 	return Position{ReplID: i.replID, Offset: i.offset, DB: AnyDB}, nil
 }
@@ -82,25 +82,39 @@ func (i *info) add(text string) error {
 	return nil
 }
 
-// OtherHistory is how Joined.Lost begins for a position in the history of another server.
-const OtherHistory = "the master has another history"
+// Loss is why a stream does not go on from a position.
+type Loss struct {
+	Code  LossCode
+	Words string
+}
 
-// lacks says why the server cannot continue from a position; "" if it can. The server says it, too,
+// LossCode is that for programs.
+type LossCode string
+
+// The reasons why a stream does not go on from a position.
+const (
+	LostHistory  LossCode = "history"  // the master has another history
+	LostFailover LossCode = "failover" // a promoted replica did not have all of its master's
+	LostBacklog  LossCode = "backlog"  // the master keeps no changes from so far back
+)
+
+// lacks says why the server cannot continue from a position; zero if it can. The server says it, too,
 // but would begin to send all its data.
-func (i *info) lacks(p Position) string {
+func (i *info) lacks(p Position) Loss {
 	switch {
 	case p.ReplID != i.replID && (p.ReplID != i.oldID || i.shared < 0):
-		return fmt.Sprintf(OtherHistory+" (%s) than the position (%s): it was restarted without it, or replaced",
-			i.replID, p.ReplID)
+		return Loss{LostHistory, fmt.Sprintf("the master has another history (%s) than the position (%s): it was restarted without it, "+
+			"or replaced", i.replID, p.ReplID)}
 	case p.ReplID != i.replID && p.Offset > i.shared:
-		return fmt.Sprintf("the position (%d) is beyond what the promoted master had of its master's history (%d)", p.Offset, i.shared)
+		return Loss{LostFailover, fmt.Sprintf("the position (%d) is beyond what the promoted master had of its master's history (%d)",
+			p.Offset, i.shared)}
 	case !i.backlog:
-		return "the master keeps no backlog any more (repl-backlog-ttl)"
+		return Loss{LostBacklog, "the master keeps no backlog any more (repl-backlog-ttl)"}
 	case p.Offset+1 < i.oldest:
-		return fmt.Sprintf("the backlog begins %d bytes behind the position: it is too small for this outage; raise repl-backlog-size "+
-			"(now %d)", i.oldest-p.Offset-1, i.backlogSize)
+		return Loss{LostBacklog, fmt.Sprintf("the backlog begins %d bytes behind the position: it is too small for this outage; "+
+			"raise repl-backlog-size (now %d)", i.oldest-p.Offset-1, i.backlogSize)}
 	case p.Offset > i.offset:
-		return fmt.Sprintf("the position (%d) is beyond the end of the master's history (%d)", p.Offset, i.offset)
+		return Loss{LostHistory, fmt.Sprintf("the position (%d) is beyond the end of the master's history (%d)", p.Offset, i.offset)}
 	}
-	return ""
+	return Loss{}
 }

@@ -47,10 +47,10 @@ type Joined struct {
 	// Shared, of a promoted master, is the offset up to which it has the old master's history. Whatever
 	// was read of the old one beyond may have been lost with it.
 	Shared int64
-	// Lost says of each position why the stream does not go on from there, in words; "" if it does.
-	Lost []string
+	// Lost says of each position why the stream does not go on from there; zero if it does.
+	Lost []Loss
 	// Why is the first of these, if it goes on from none.
-	Why string
+	Why Loss
 	// Backlog is how many bytes the server keeps for who comes back.
 	Backlog int64
 }
@@ -60,7 +60,7 @@ const joinTries = 3
 // Join joins the stream of a master at the least of some positions, or at its end if there is none, or none
 // of them is there any more. Positions of other masters' histories do no harm.
 func Join(ctx context.Context, m Master, from ...Position) (*Stream, Joined, error) {
-	refused := make([]string, len(from)) // the server would not, although it has said that it could
+	refused := make([]Loss, len(from)) // the server would not, although it has said that it could
 	for range joinTries {
 		h, err := shake(ctx, m)
 		if err != nil {
@@ -150,7 +150,7 @@ func (h *handshake) introduce() error {
 	case h.info.stopping:
 		return ErrStopping
 	case h.info.role != "master":
-		return fmt.Errorf("%w: it is a %s", ErrNotMaster, h.info.role)
+		return notMaster(h.info.role)
 	}
 	return nil
 }
@@ -188,14 +188,14 @@ func (h *handshake) send(words ...string) error {
 }
 
 // join asks for the stream.
-func (h *handshake) join(from []Position, refused []string) (*Stream, Joined, error) {
+func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, error) {
 	joined := Joined{How: Began, Backlog: h.info.backlogSize, Lost: slices.Clone(refused)}
 	least := -1
 	for i, p := range from {
-		if joined.Lost[i] == "" {
+		if joined.Lost[i] == (Loss{}) {
 			joined.Lost[i] = h.info.lacks(p)
 		}
-		if joined.Lost[i] == "" && (least < 0 || p.Offset < from[least].Offset) {
+		if joined.Lost[i] == (Loss{}) && (least < 0 || p.Offset < from[least].Offset) {
 			least = i
 		}
 	}
@@ -216,7 +216,7 @@ func (h *handshake) join(from []Position, refused []string) (*Stream, Joined, er
 	if len(answer) == 0 || answer[0] != "CONTINUE" {
 		why := "the master has no part of its history from there on any more: " + reply
 		if least >= 0 {
-			refused[least] = why
+			refused[least] = Loss{LostBacklog, why}
 		}
 		return nil, Joined{}, againError{why: why}
 	}

@@ -88,10 +88,11 @@ func TestAPositionThatIsGoneIsNotContinuedFrom(t *testing.T) {
 	ahead.Offset += 1 << 30
 	for _, c := range []struct {
 		from Position
+		code LossCode
 		why  string
-	}{{at, "raise repl-backlog-size"}, {other, "another history"}, {ahead, "beyond the end"}} {
+	}{{at, LostBacklog, "raise repl-backlog-size"}, {other, LostHistory, "another history"}, {ahead, LostHistory, "beyond the end"}} {
 		f = follow(t, m, c.from)
-		if f.How != Began || !strings.Contains(f.Why, c.why) || f.At.Offset != offsetOf(t, g.Client) {
+		if f.How != Began || f.Why.Code != c.code || !strings.Contains(f.Why.Words, c.why) || f.At.Offset != offsetOf(t, g.Client) {
 			t.Errorf("joined %+v, want %q", f.Joined, c.why)
 		}
 		_ = f.end()
@@ -122,7 +123,8 @@ func TestAStreamBeginsAtTheLeastOfItsPositions(t *testing.T) {
 	other := all[0]
 	other.ReplID, other.Offset = strings.Repeat("0", 40), 1
 	f = follow(t, m, other, all[2], all[1])
-	if f.How != Continued || f.At != all[1] || f.Why != "" || f.Lost[0] == "" || f.Lost[1] != "" || f.Lost[2] != "" {
+	var none Loss
+	if f.How != Continued || f.At != all[1] || f.Why != none || f.Lost[0] == none || f.Lost[1] != none || f.Lost[2] != none {
 		t.Errorf("joined %+v", f.Joined)
 	}
 	if got, _ := f.await(t, "0 SET a 2"); len(got) != 1 {
@@ -143,7 +145,7 @@ func TestAPromotedReplicaContinuesItsMastersHistory(t *testing.T) {
 	_ = f.end()
 	m := master(t, replica.URL())
 	_, _, err := Join(t.Context(), m, at)
-	wants(t, err, ErrNotMaster, "slave")
+	wants(t, err, ErrNotMaster, "slave; configure the address of its master")
 	r.Do("REPLICAOF", "NO", "ONE")
 	shared := offsetOf(t, r)
 	r.Do("SET", "a", 2)
@@ -154,7 +156,7 @@ func TestAPromotedReplicaContinuesItsMastersHistory(t *testing.T) {
 	got, _ := f.await(t, "0 SET a 2")
 	t.Log(got)
 	lost := Position{ReplID: at.ReplID, Offset: shared + 1}
-	if f := follow(t, m, lost); f.How != Began || !strings.Contains(f.Why, "promoted") {
+	if f := follow(t, m, lost); f.How != Began || f.Why.Code != LostFailover {
 		t.Errorf("joined %+v", f.Joined)
 	}
 }
@@ -170,7 +172,7 @@ func TestARestartedMasterIsContinuedFromOnlyIfItKnowsItsHistory(t *testing.T) {
 		t.Error("the stream went on")
 	}
 	g.redis.Restart()
-	if f = follow(t, m, at); f.How != Began || !strings.Contains(f.Why, "another history") {
+	if f = follow(t, m, at); f.How != Began || f.Why.Code != LostHistory {
 		t.Errorf("joined %+v", f.Joined)
 	}
 }
@@ -245,7 +247,7 @@ func TestAnRDBIsSkipped(t *testing.T) {
 	}
 	g := newRig(t)
 	s, joined, err := resync(t.Context(), master(t, g.redis.URL()), 1)
-	if err != nil || joined.How != Resynced || joined.Why == "" || joined.Lost[0] == "" {
+	if err != nil || joined.How != Resynced || joined.Why.Code != LostBacklog || joined.Lost[0] == (Loss{}) {
 		t.Fatalf("%+v, %v", joined, err)
 	}
 	_ = s.Close()

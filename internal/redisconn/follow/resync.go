@@ -24,9 +24,9 @@ func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 		}
 		return nil, Joined{}, err
 	}
-	joined := Joined{How: Resynced, At: at, Backlog: h.info.backlogSize, Lost: make([]string, lost)}
+	joined := Joined{How: Resynced, At: at, Backlog: h.info.backlogSize, Lost: make([]Loss, lost)}
 	for i := range joined.Lost {
-		joined.Lost[i] = "the master goes on from nowhere, and sent all its data"
+		joined.Lost[i] = Loss{LostBacklog, "the master goes on from nowhere, and sent all its data"}
 	}
 	if lost > 0 {
 		joined.Why = joined.Lost[0]

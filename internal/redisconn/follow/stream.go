@@ -87,12 +87,12 @@ func (s *Stream) Close() error {
 
 // Follow hands over what comes, until ctx ends or the stream breaks. It closes the stream.
 func (s *Stream) Follow(ctx context.Context, h Handler) error {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	following, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(following, func() { _ = s.Close() })
 	var acks sync.WaitGroup
-	acks.Go(func() { s.acknowledge(ctx) })
+	acks.Go(func() { s.acknowledge(following, cancel) })
 	defer func() { // also of a handler that panics
-		cancel()
+		cancel(nil)
 		_ = s.Close()
 		stop()
 		acks.Wait()
@@ -101,17 +101,27 @@ func (s *Stream) Follow(ctx context.Context, h Handler) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}
+	var unsaid ackError
+	if errors.Is(err, net.ErrClosed) && errors.As(context.Cause(following), &unsaid) {
+		return fmt.Errorf("the replication stream broke: %w", unsaid)
+	}
 	return err
 }
 
-// acknowledge sends what keeps the connection: see ack.
-func (s *Stream) acknowledge(ctx context.Context) {
+// ackError: an acknowledgement could not be sent.
+type ackError struct{ error }
+
+func (e ackError) Error() string { return "no acknowledgement could be sent: " + e.error.Error() }
+func (e ackError) Unwrap() error { return e.error }
+
+// acknowledge sends what keeps the connection: see ack. Where it can't, it ends the stream.
+func (s *Stream) acknowledge(ctx context.Context, end context.CancelCauseFunc) {
 	tick := time.NewTicker(ackEvery)
 	defer tick.Stop()
 	for {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(silence))
 		if _, err := s.conn.Write(ack); err != nil {
-			_ = s.Close() // the reader says why
+			end(ackError{err})
 			return
 		}
 		select {

@@ -3,6 +3,7 @@ package follow
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -115,6 +116,29 @@ func TestACommandThatIsTooLongIsNotKept(t *testing.T) {
 	got, at, _ := sent(t, text, 1<<20)
 	if want := []string{"-1", "-1 DEL a"}; !slices.Equal(got, want) || at.Offset != 1000+int64(len(text)) {
 		t.Errorf("%d commands at %d of %d", len(got), at.Offset-1000, len(text))
+	}
+}
+
+// mute is a connection on which nothing can be sent.
+type mute struct{ net.Conn }
+
+var errMute = errors.New("no route to host")
+
+func (mute) Write([]byte) (int, error) { return 0, errMute }
+
+func TestAStreamThatEndsByAnAcknowledgementSaysWhy(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ours, err := net.Dial("tcp", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = newStream(newReader(mute{ours}), Position{}).Follow(t.Context(), newRecord())
+	if !errors.Is(err, errMute) || errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "no acknowledgement") {
+		t.Errorf("ended with %v", err)
 	}
 }
 

@@ -74,6 +74,15 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
+// SetReadDeadline implements net.Conn. A step that failed is told here, too: the bytes that came with it hide it
+// from who sets a deadline before it reads on.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if c.failed != nil {
+		return c.failed
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.stream.Load() { // an acknowledgement, while another goroutine reads

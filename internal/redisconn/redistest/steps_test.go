@@ -124,3 +124,32 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The first bytes of a replication stream are a step. Who reads on behind one that failed learns why, whether
+// they set a deadline first or not.
+func TestAStreamThatWasEndedAtAStepSaysWhy(t *testing.T) {
+	errStop := errors.New("stop")
+	dial := redistest.Dial(func(step string) error {
+		if step == redistest.After("PSYNC") {
+			return errStop
+		}
+		return nil
+	})
+	conn, err := dial(t.Context(), "tcp", testsupport.StartRedis(t).Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Read(make([]byte, 512)); n == 0 || !errors.Is(err, errStop) {
+		t.Errorf("read %d bytes, %v", n, err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); !errors.Is(err, errStop) {
+		t.Errorf("the deadline: %v", err)
+	}
+	if _, err := conn.Read(make([]byte, 512)); !errors.Is(err, errStop) {
+		t.Errorf("read on: %v", err)
+	}
+}

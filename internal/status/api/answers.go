@@ -31,17 +31,17 @@ type (
 		Vacancy string           `json:"vacancy,omitzero"`
 		Paused  *diagnose.Pause  `json:"paused,omitempty"`
 		LockKey string           `json:"lock_key"`
-		AgeMS   int64            `json:"age_ms"`
+		Age     text.Seconds     `json:"age_seconds"`
 		Error   string           `json:"error,omitzero"`
 	}
 	nodesReply struct {
 		Nodes []diagnose.Node `json:"nodes"`
-		AgeMS int64           `json:"age_ms"`
+		Age   text.Seconds    `json:"age_seconds"`
 		Error string          `json:"error,omitzero"`
 	}
 	jobsReply struct {
 		Jobs  []diagnose.Job `json:"jobs"`
-		AgeMS int64          `json:"age_ms"`
+		Age   text.Seconds   `json:"age_seconds"`
 		Error string         `json:"error,omitzero"`
 	}
 	historyReply struct {
@@ -71,6 +71,11 @@ type (
 	reasonsReply struct {
 		Reasons []operate.LetterReason `json:"reasons"` // the most frequent first
 		Error   string                 `json:"error,omitzero"`
+	}
+	runsReply struct {
+		// Jobs are the latest runs of each job by its name, the oldest first, at most 30.
+		Jobs  map[string][]operate.Brief `json:"jobs"`
+		Error string                     `json:"error,omitzero"`
 	}
 	samplesReply struct {
 		Samples []operate.Sample `json:"samples"` // the oldest first
@@ -104,17 +109,17 @@ func (a *API) askStatus(r *http.Request) (any, error) {
 
 func (a *API) askLeader(r *http.Request) (any, error) {
 	snap, err := a.fresh(r)
-	return leaderReply{snap.Leader, snap.Vacancy, snap.Paused, snap.LockKey, snap.AgeMS, snap.Error}, err
+	return leaderReply{snap.Leader, snap.Vacancy, snap.Paused, snap.LockKey, snap.Age, snap.Error}, err
 }
 
 func (a *API) askNodes(r *http.Request) (any, error) {
 	snap, err := a.fresh(r)
-	return nodesReply{snap.Nodes, snap.AgeMS, snap.Error}, err
+	return nodesReply{snap.Nodes, snap.Age, snap.Error}, err
 }
 
 func (a *API) askJobs(r *http.Request) (any, error) {
 	snap, err := a.fresh(r)
-	return jobsReply{snap.Jobs, snap.AgeMS, snap.Error}, err
+	return jobsReply{snap.Jobs, snap.Age, snap.Error}, err
 }
 
 func (a *API) askJob(r *http.Request) (any, error) {
@@ -224,6 +229,21 @@ func (a *API) askSamples(r *http.Request) (any, error) {
 	return samplesReply{append([]operate.Sample{}, samples...), errorText(err)}, nil
 }
 
+func (a *API) askRuns(r *http.Request) (any, error) {
+	all, err := a.Node.Recent(r.Context())
+	if len(all) == 0 && err != nil {
+		return nil, err
+	}
+	reply := runsReply{Jobs: map[string][]operate.Brief{}, Error: errorText(err)}
+	for name, runs := range all {
+		if !a.Auth.MaySee(r) {
+			runs = state.PublicBriefs(runs)
+		}
+		reply.Jobs[name] = append([]operate.Brief{}, runs...)
+	}
+	return reply, nil
+}
+
 func (a *API) askLetters(r *http.Request) (any, error) {
 	f, err := letterFilter(r)
 	n, wrong := numberParam(r, "n", 50, mostLetters)
@@ -278,7 +298,9 @@ func (a *API) askReasons(r *http.Request) (any, error) {
 
 func letterFilter(r *http.Request) (f operate.LetterFilter, err error) {
 	q := r.URL.Query()
-	f = operate.LetterFilter{Job: q.Get("job"), Database: q.Get("database"), Text: q.Get("text"), Whole: q.Get("whole") == "true"}
+	f = operate.LetterFilter{
+		Job: q.Get("job"), Database: q.Get("database"), Text: q.Get("text"), Reason: q.Get("reason"), Whole: q.Get("whole") == "true",
+	}
 	for name, d := range map[string]*time.Duration{"within": &f.Within, "older_than": &f.Before} {
 		if text := q.Get(name); text != "" {
 			if *d, err = time.ParseDuration(text); err != nil || *d < time.Second {

@@ -17,6 +17,7 @@ func endpoints() []endpoint {
 		{"within", "string", "Only those put aside within this time, such as 1h."},
 		{"older_than", "string", "Only those put aside longer ago than that."},
 		{"text", "string", "Only those with this text in the record, which is JSON, or in the reason."},
+		{"reason", "string", "Only those of this reason, as /dead-letters/reasons has it, of the newest 5000."},
 	}
 	return append([]endpoint{
 		{"GET", "/status", "The state of the election and its jobs, as this node knows it. " +
@@ -38,9 +39,11 @@ func endpoints() []endpoint {
 			true, ofNode((*API).askOutput)},
 		{"GET", "/events", "The history of the election, the newest first.",
 			[]parameter{count("How many, up to 1000; 50 if it is left out.")}, nil, eventsReply{}, false, ofNode((*API).askEvents)},
-		{"GET", "/samples", "How far the flushes were behind, a sample each 15 seconds, for an hour.",
+		{"GET", "/samples", "How far the flushes were behind and what they wrote, a sample each 15 seconds, for an hour.",
 			[]parameter{{"since", "string", "Samples later than this time, RFC 3339."}}, nil, samplesReply{}, false,
 			ofNode((*API).askSamples)},
+		{"GET", "/runs", "The last 30 runs of every job in short, at most ten seconds old; a job's history has more of each.", nil, nil,
+			runsReply{}, false, ofNode((*API).askRuns)},
 		{"GET", "/explain/{node}", "Why a node leads, or does not.", nil, nil, operate.Explanation{}, false, ofNode((*API).askExplain)},
 		{"GET", "/dead-letters", "Records that did not fit their table, the newest first.",
 			append([]parameter{count("How many, up to 1000; 50 if it is left out."),

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"baton/internal/text"
 )
 
 // object is one of JSON.
@@ -108,6 +110,8 @@ func (all schemas) of(t reflect.Type, optional bool) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[text.Seconds]():
+		return object{"type": "number"}
 	case t.Kind() == reflect.Pointer:
 		inner := all.of(t.Elem(), false)
 		if optional {

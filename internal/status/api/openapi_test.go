@@ -16,7 +16,7 @@ import (
 	"baton/internal/status/state"
 	"baton/internal/status/statustest"
 	"baton/internal/status/web"
-	"baton/internal/testsupport"
+	"baton/internal/testsupport/openapi"
 )
 
 // served is the API without the guard of a server.
@@ -52,6 +52,9 @@ func TestTheDescriptionTellsOfEveryRouteAndFieldAndNothingElse(t *testing.T) {
 	doc := openAPI(t)
 	if dig(doc, "openapi") != "3.1.0" || dig(doc, "info", "version") != "1.2.3" {
 		t.Errorf("%v %v", doc["openapi"], doc["info"])
+	}
+	if kind := dig(doc, "components", "schemas", "Leader", "properties", "ttl_seconds", "type"); kind != "number" {
+		t.Errorf("a lease is a %v, want a number", kind)
 	}
 	var want, got []string
 	for _, e := range endpoints() {
@@ -110,7 +113,7 @@ func wantFields(t *testing.T, doc map[string]any, typ reflect.Type) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		t.Fatal(err)
 	}
-	if why := testsupport.SchemaMisfit(doc, reflectSchema(typ), fields, typ.Name()); why != "" {
+	if why := openapi.SchemaMisfit(doc, reflectSchema(typ), fields, typ.Name()); why != "" {
 		t.Error(why)
 	}
 	if m, ok := fields.(map[string]any); ok && typ.Kind() == reflect.Struct {

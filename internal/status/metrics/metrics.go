@@ -62,6 +62,8 @@ type Metrics struct {
 	verifiedAt   *prometheus.GaugeVec
 
 	notified *counterVec
+	traced   *counterVec
+	captures captures
 
 	mu        sync.Mutex
 	jobs      map[string]bool
@@ -86,6 +88,7 @@ func verifyResults() []string {
 }
 func flushOutcomes() []string { return []string{"written", "dead"} }
 func nodeStates() []string    { return []string{"live", "gone"} }
+func traceOutcomes() []string { return []string{"delivered", "refused", "given_up", "dropped"} }
 func notifyOutcomes() []string {
 	return []string{"delivered", "refused", "given_up", "dropped"}
 }
@@ -124,6 +127,7 @@ func New(version string, jobs []string) *Metrics {
 	m.registerSurroundings()
 	m.registerJobs(len(jobs))
 	m.registerFlush(len(jobs))
+	m.registerCaptures()
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.AddJobs(jobs...)
 	return m
@@ -184,6 +188,10 @@ func (m *Metrics) registerFlush(jobs int) {
 		"of each kind.", "job", "result")
 	m.verifiedAt = m.gauges("verify_timestamp_seconds", "When the last verification of a job ended, as Unix time; 0: none has.", "job")
 	m.notified = m.counters("notifications_total", "Notifications and signs of life, by what became of them.", "target", "outcome")
+	m.traced = m.counters("trace_spans_total", "Spans of traces, by what became of them.", "outcome")
+	for _, outcome := range traceOutcomes() {
+		m.traced.add(0, outcome)
+	}
 }
 
 // AddJobs registers jobs at zero, those that are not there yet.
@@ -254,6 +262,7 @@ func (m *Metrics) ForgetJobs(names ...string) {
 			vec.DeleteLabelValues(job)
 		}
 		m.verifyRows.DeletePartialMatch(prometheus.Labels{"job": job})
+		m.captures.forget(job)
 	}
 }
 

@@ -279,6 +279,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	m := New("v", []string{"a"})
 	m.AddFlushes("a")
 	m.AddComparable("a")
+	m.AddCaptures(captureCodes(), "a")
+	m.CaptureStands("a", false, 0, 0, []CaptureMaster{{Address: "r:6379"}})
 	m.Election("baton")
 	m.AddTargets("ops")
 	m.StoreUp("shop", true)
@@ -305,7 +307,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 				if !strings.Contains(row, "`"+label.GetName()+"`") {
 					t.Errorf("docs/reference/metrics.md lacks the label %s of %s", label.GetName(), name)
 				}
-				free := slices.Contains([]string{"job", "lock", "target", "store"}, label.GetName()) || name == "baton_build_info"
+				free := slices.Contains([]string{"job", "lock", "target", "store", "master"}, label.GetName()) || name == "baton_build_info"
 				if !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
 					t.Errorf("docs/reference/metrics.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
 				}

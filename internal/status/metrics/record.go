@@ -57,6 +57,9 @@ func (m *Metrics) FlushBatch(job string, took time.Duration) {
 	m.flushTook.WithLabelValues(job).Observe(took.Seconds())
 }
 
+// TraceSpans counts spans: delivered to a collector, or why not.
+func (m *Metrics) TraceSpans(outcome string, spans int) { m.traced.add(float64(spans), outcome) }
+
 // FlushBehind reports how many changes wait in Redis now, and how far the database is behind it.
 func (m *Metrics) FlushBehind(job string, changes int64, lag time.Duration) {
 	m.setOf(m.flushes, job, m.flushBacklog, float64(changes))

@@ -33,21 +33,21 @@ func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, kn
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
 	}
-	extra := p.answers.extras(ctx, p.Watch)
+	extra := p.answers.extras(ctx, p.Watch, snap.Locks, t.see)
 	d.Letters = extra.letters.text
 	switch {
 	case t.path == "/":
-		p.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
+		p.composeOverview(d, snap, known, filterOf(query), extra)
 	case t.path == "/timeline":
 		now := snap.Clock()
 		snap.Events = p.answers.before(ctx, p.Watch, snap.Events)
-		v := newTimeline(snap, now)
-		v.Events, v.Cut = newEvents(snap.Events, now), len(snap.Events) == eventsOnTimeline
+		v := newTimeline(snap, extra.others, query.Get("range"), lanesOnTimeline, now)
+		v.Events, v.Cut = eventsOfAll(snap, extra.others, now), len(snap.Events) == eventsOnTimeline
 		d.Kind, d.Title, d.View = "timeline", "Timeline", v
 	case t.path == "/dead-letters":
-		p.composeLetters(ctx, d, t, snap, query.Get("job"))
+		p.composeLetters(ctx, d, t, snap, query)
 	case len(parts) == 2 && parts[0] == "jobs":
-		return p.composeJob(ctx, d, t, snap, known, parts[1], query.Get("before"), extra.samples)
+		return p.composeJob(ctx, d, t, snap, known, parts[1], query, extra)
 	case len(parts) == 4 && parts[0] == "jobs" && parts[2] == "runs":
 		return p.composeRun(ctx, d, t, snap, known, parts[1], parts[3], query.Get("entry"))
 	default:
@@ -56,15 +56,15 @@ func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, kn
 	return d
 }
 
-func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known, all bool, extra extras) {
-	v := newOverview(snap, known, all, extra)
+func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known bool, filter jobFilter, extra extras) {
+	v := newOverview(snap, known, filter, extra)
 	d.Kind, d.View = "overview", v
 	d.Title = v.Leader.Name + v.Leader.Headline
 	d.Announce = d.Title
 	if snap.Error != "" && !snap.Redis.OK { // the first problem says why
 		d.Alarm = ""
 		if known {
-			d.Alarm = "What you see is " + text.Span(ms(snap.AgeMS)) + " old."
+			d.Alarm = "What you see is " + text.Span(snap.Age.Duration()) + " old."
 		}
 	}
 	if len(v.First) > 0 && v.First[0].Say != "" {
@@ -80,24 +80,13 @@ func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known, all 
 	}
 }
 
-func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, job string) {
-	v := lettersPage{Job: job, Secret: !t.see}
-	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // a list that moves cannot be read
-	if p.Node != nil {
-		letters, err := p.Node.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
-		v.Letters, v.More = newLetters(letters, snap.Clock(), t.see), len(letters) == lettersShown
-		v.Trouble = troubleOf(v.Trouble, "Not all dead letters could be read", err)
-	}
-	d.View = v
-}
-
 // lettersOfJob is how many dead letters the page of a job shows.
 const lettersOfJob = 10
 
 func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool,
-	name, before string, samples []operate.Sample,
+	name string, query url.Values, extra extras,
 ) *document {
-	j := jobNamed(snap, name)
+	j, before := jobNamed(snap, name), query.Get("before")
 	if j == nil {
 		return p.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
 	}
@@ -123,7 +112,7 @@ func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagn
 			letters = p.answers.lettersOf(ctx, p.Watch, name)
 		}
 	}
-	v := newJobPage(snap, *j, samples, entries, before)
+	v := newJobPage(snap, *j, extra, entries, before, query.Get("range"))
 	v.Letters, v.Trouble = newLetters(letters, snap.Clock(), t.see), trouble
 	if j.Lock == snap.LockKey {
 		v.Job.Lock = ""

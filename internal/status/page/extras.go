@@ -24,6 +24,8 @@ const (
 	extrasWithin = 200 * time.Millisecond
 	// eventsOnTimeline is how much of the election's history the timeline shows.
 	eventsOnTimeline = 300
+	// eventsOfLock is how much of the history of each further lock is shown.
+	eventsOfLock = 100
 	// lettersCounted is how many dead letters the first page counts.
 	lettersCounted = 100
 )
@@ -31,7 +33,10 @@ const (
 // extras is what the first page shows beyond the Snapshot.
 type extras struct {
 	samples []operate.Sample
+	recent  map[string][]operate.Brief
 	letters tally
+	others  map[string][]diagnose.Event // of further locks
+	see     bool                        // also what commands have printed
 }
 
 // tally is how many dead letters wait.
@@ -90,6 +95,15 @@ func (k *kept[T]) get(ctx context.Context, w *state.State) T {
 	return k.value
 }
 
+// expire has the answer asked for anew, at most once a second.
+func (k *kept[T]) expire() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.flight == nil && time.Since(k.asked) > time.Second {
+		k.asked = time.Time{}
+	}
+}
+
 func (k *kept[T]) ask(w *state.State, flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(w.Life, state.SourceTimeout)
 	defer cancel()
@@ -119,10 +133,16 @@ func isNil[T any](v T) bool {
 	switch v := any(v).(type) {
 	case []operate.Sample:
 		return v == nil
+	case map[string][]operate.Brief:
+		return len(v) == 0
 	case []operate.Letter:
+		return v == nil
+	case []operate.LetterReason:
 		return v == nil
 	case []diagnose.Event:
 		return v == nil
+	case map[string][]diagnose.Event:
+		return len(v) == 0
 	}
 	return false
 }
@@ -131,8 +151,11 @@ func isNil[T any](v T) bool {
 type answers struct {
 	ask     operate.Node
 	samples kept[[]operate.Sample]
+	recent  kept[map[string][]operate.Brief]
 	letters kept[tally]
+	reasons kept[[]operate.LetterReason]
 	events  kept[[]diagnose.Event]
+	others  kept[map[string][]diagnose.Event]
 
 	mu    sync.Mutex
 	byJob map[string]*kept[[]operate.Letter]
@@ -145,9 +168,16 @@ func newAnswers(d operate.Node) *answers {
 	events := func(ctx context.Context) ([]diagnose.Event, error) { return d.Events(ctx, eventsOnTimeline) }
 	return &answers{
 		events: kept[[]diagnose.Event]{lasts: samplesFor, fetch: events},
-		ask:    d,
+		others: kept[map[string][]diagnose.Event]{lasts: samplesFor, fetch: func(ctx context.Context) (map[string][]diagnose.Event, error) {
+			return d.LockEvents(ctx, eventsOfLock)
+		}},
+		ask: d,
 		samples: kept[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
 			return d.Samples(ctx, time.Now().Add(-plotSpan))
+		}},
+		recent: kept[map[string][]operate.Brief]{lasts: samplesFor, fetch: d.Recent},
+		reasons: kept[[]operate.LetterReason]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.LetterReason, error) {
+			return d.Reasons(ctx, operate.LetterFilter{})
 		}},
 		letters: kept[tally]{lasts: lettersFor, fetch: func(ctx context.Context) (tally, error) {
 			letters, err := d.Letters(ctx, operate.LetterFilter{}, lettersCounted)
@@ -156,11 +186,32 @@ func newAnswers(d operate.Node) *answers {
 	}
 }
 
-func (d *answers) extras(ctx context.Context, w *state.State) extras {
+// extras are those answers; see: also what commands have printed.
+func (d *answers) extras(ctx context.Context, w *state.State, locks []diagnose.Lock, see bool) extras {
 	if d == nil {
 		return extras{}
 	}
-	return extras{samples: d.samples.get(ctx, w), letters: d.letters.get(ctx, w)}
+	return extras{
+		samples: d.samples.get(ctx, w), recent: d.recent.get(ctx, w), letters: d.letters.get(ctx, w), others: d.histories(ctx, w, locks),
+		see: see,
+	}
+}
+
+// histories are those of further locks. The state has their last events: where one is newer than the histories, these are
+// asked for again, lest a handover look like the end of a leader.
+func (d *answers) histories(ctx context.Context, w *state.State, locks []diagnose.Lock) map[string][]diagnose.Event {
+	if len(locks) == 0 {
+		return nil
+	}
+	known := d.others.get(ctx, w)
+	if slices.ContainsFunc(locks, func(l diagnose.Lock) bool {
+		events := known[l.Key]
+		return l.Last != nil && (len(events) == 0 || l.Last.At.After(events[0].At))
+	}) {
+		d.others.expire()
+		known = d.others.get(ctx, w)
+	}
+	return known
 }
 
 // before is a history of the election that goes back further than the latest events, if
@@ -209,4 +260,7 @@ func (d *answers) forget() {
 	d.letters.mu.Lock()
 	d.letters.asked = time.Time{}
 	d.letters.mu.Unlock()
+	d.reasons.mu.Lock()
+	d.reasons.asked = time.Time{}
+	d.reasons.mu.Unlock()
 }

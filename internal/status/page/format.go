@@ -1,6 +1,8 @@
 package page
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -14,7 +16,18 @@ type instant struct {
 	ISO   string // for programs, and on hovering
 	Clock string // "14:02:11 UTC"; with the date where it is another day's
 	Near  string // "3 min 20 s ago", "in 8 s"
-	MS    int64  // of the epoch, for the script, which lets Near go on
+	MS    int64  // of the epoch, for the script, which lets Near go on, and shows the reader's time in the place of Clock
+	Own   string // the same in a job's own time zone, where that is not UTC
+}
+
+// atOwn describes t in UTC, and on hovering in the zone that t carries.
+func atOwn(t, now time.Time, zone string) instant {
+	i := at(t.UTC(), now)
+	if _, offset := t.Zone(); offset != 0 && !t.IsZero() {
+		own := at(t, now)
+		i.Own = strings.TrimSuffix(own.Clock, t.Format("MST")) + t.Format("-07:00") + " " + zone
+	}
+	return i
 }
 
 // at describes t as seen at now, in the zone that t carries. The zero t is the
@@ -56,6 +69,14 @@ func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 const maxText = 600
 
 func clip(s string) string { return text.Clip(s, maxText) }
+
+// perSecond is a rate as people read it: of a small one a decimal.
+func perSecond(rate float64) string {
+	if rate > 0 && rate < 10 {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
+	}
+	return text.Number(int64(math.Round(rate)))
+}
 
 // namesShown is how many names one line of the page lists.
 const namesShown = 3

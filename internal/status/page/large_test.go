@@ -2,6 +2,7 @@ package page
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +10,8 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// atMost is how large a document may be.
-const atMost = 300_000
+// atMost is how large a document may be, atMostSent how much of it is sent to who reads gzip.
+const atMost, atMostSent = 400_000, 60_000
 
 func largePages(tb testing.TB) (*server, []string) {
 	tb.Helper()
@@ -25,13 +26,20 @@ func TestPagesOfALargeInstallationAreSmall(t *testing.T) {
 		rec := statustest.Get(h, path)
 		if size := rec.Body.Len(); rec.Code != http.StatusOK || size > atMost {
 			t.Errorf("%s: %d, %d bytes, want at most %d", path, rec.Code, size, atMost)
-		} else {
-			t.Logf("%s: %d bytes", path, size)
 		}
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		sent := httptest.NewRecorder()
+		h.ServeHTTP(sent, r)
+		coding := sent.Header().Get("Content-Encoding")
+		if size := sent.Body.Len(); coding != "gzip" || size > atMostSent {
+			t.Errorf("%s: %d bytes are sent, %q, want at most %d, compressed", path, size, coding, atMostSent)
+		}
+		t.Logf("%s: %d bytes, %d sent", path, rec.Body.Len(), sent.Body.Len())
 	}
 	body := statustest.Get(h, "/").Body.String()
-	if n := strings.Count(body, `<svg class="spark"`); n != 200 {
-		t.Errorf("%d jobs with a plot, want all 200", n)
+	if n, strips := strings.Count(body, `<svg class="spark"`), strings.Count(body, `<svg class="strip"`); n != 180 || strips != 200 {
+		t.Errorf("%d jobs with a plot and %d with their last runs, want the 180 flushes and all 200", n, strips)
 	}
 	if body := statustest.Get(h, paths[2]).Body.String(); !strings.Contains(body, "Lag</b>") || !strings.Contains(body,
 		`aria-label="History"`) {

@@ -14,6 +14,7 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/status/statustest"
+	"baton/internal/text"
 )
 
 func TestADifferenceMakesOneTextTheOther(t *testing.T) {
@@ -45,10 +46,10 @@ func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
 		s.Now = s.Now.Add(later)
 		s.Nodes = append([]diagnose.Node{}, s.Nodes...)
 		for i := range s.Nodes {
-			s.Nodes[i].LastSeenMSAgo += later.Milliseconds()
+			s.Nodes[i].LastSeenAgo += text.Seconds(later)
 		}
 		leader := *s.Leader
-		leader.LeaseLeftMS -= later.Milliseconds()
+		leader.LeaseLeft -= text.Seconds(later)
 		s.Leader = &leader
 		body, err := h.page.render("live", h.page.compose(t.Context(), topic{path: "/", see: true}, s, true))
 		if err != nil {

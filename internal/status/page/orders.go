@@ -162,12 +162,30 @@ func (p *Pages) serveConfirm(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	snap, _ := p.Watch.Snapshot(r.Context())
-	c, ok := newConfirmation(orderOf(r.URL.Query()), snap)
+	o := orderOf(r.URL.Query())
+	c, ok := newConfirmation(o, snap)
+	if id := r.URL.Query().Get("group"); id != "" && (o.Kind == operate.KindReplay || o.Kind == operate.KindDrop) {
+		group, found, err := p.groupOf(r.Context(), id)
+		if !found {
+			p.say(w, r, http.StatusNotFound, noGroup(err))
+			return
+		}
+		c, ok = confirmGroup(o.Kind, group), true
+	}
 	if !ok {
 		p.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "No such order", Text: "The address is not complete.", Back: "/"})
 		return
 	}
 	p.send(w, r, "confirm", c.Heading, http.StatusOK, c)
+}
+
+// noGroup says that a group of dead letters cannot be found.
+func noGroup(err error) message {
+	m := message{Tone: warn, Heading: "Not done", Text: "There are no such dead letters any more.", Back: "/dead-letters"}
+	if err != nil {
+		m.Text = "The dead letters could not be read, so nothing was done. " + sentence(err.Error())
+	}
+	return m
 }
 
 // serveDo carries an order out and sends the browser on: to load that page again orders
@@ -181,10 +199,13 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	}
 	snap, _ := p.Watch.Snapshot(r.Context())
 	c, ok := newConfirmation(o, snap)
+	group := r.PostForm.Get("group") != "" && (o.Kind == operate.KindReplay || o.Kind == operate.KindDrop)
+	ok = ok || group
 	switch {
 	case errors.Is(err, auth.ErrSignIn) && ok:
 		p.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done",
-			Text: "You are signed out by now, so nothing was done. Sign in, and confirm it again.", Again: confirmURL(o), Back: "/"})
+			Text:  "You are signed out by now, so nothing was done. Sign in, and confirm it again.",
+			Again: againURL(o, r.PostForm), Back: "/"})
 		return
 	case err != nil:
 		why := web.Refused(err)
@@ -204,7 +225,17 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	m, out, final := p.carryOut(r, o, c, snap)
+	var m message
+	var out operate.Outcome
+	final := false
+	if group {
+		if o, c, ok, err = p.orderOfGroup(r, o.Kind); !ok {
+			m = noGroup(err)
+		}
+	}
+	if ok {
+		m, out, final = p.carryOut(r, o, c, snap)
+	}
 	location := m.Run
 	if location == "" || out.Queued {
 		location = "/done?id=" + p.results.keep(m, out.RunID)
@@ -224,7 +255,7 @@ func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap 
 		return message{
 			Tone: warn, Heading: "Not done", Text: "Things have changed since you opened the form: " + byNow(o, snap) +
 				". So nothing was done. See how things stand, and confirm it again.",
-			Again: confirmURL(o), Back: c.Back,
+			Again: againURL(o, r.PostForm), Back: c.Back,
 		}, out, false
 	}
 	o.By, o.Reason = state.Signed(r.PostForm.Get("name"), r.PostForm.Get("why"))

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -136,7 +135,7 @@ func (p *Pages) newDocument(t topic, snap diagnose.Snapshot, known bool) *docume
 	if snap.Error != "" {
 		d.Alarm = clip(visible(snap.Error))
 		if known {
-			d.Alarm = "What you see is " + text.Span(time.Duration(snap.AgeMS)*time.Millisecond) + " old: " + d.Alarm
+			d.Alarm = "What you see is " + text.Span(snap.Age.Duration()) + " old: " + d.Alarm
 		}
 	}
 	return d

@@ -13,6 +13,7 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/status/statustest"
+	"baton/internal/text"
 )
 
 // render returns the page of s.
@@ -68,7 +69,8 @@ func TestPageEscapesEveryText(t *testing.T) {
 			t.Errorf("the page contains %q", bad)
 		}
 	}
-	for _, s.Leader = range []*diagnose.Leader{nil, {Foreign: true, Owner: statustest.Hostile, LeaseLeftMS: 5, TTLMS: 10}} {
+	foreign := &diagnose.Leader{Foreign: true, Owner: statustest.Hostile, LeaseLeft: 5 * text.Millisecond, TTL: 10 * text.Millisecond}
+	for _, s.Leader = range []*diagnose.Leader{nil, foreign} {
 		s.Vacancy = statustest.Hostile
 		if page := render(t, s); strings.Count(page, "<script") != 1 || strings.Contains(page, "<img") {
 			t.Errorf("leader %+v: hostile text came through", s.Leader)
@@ -97,9 +99,9 @@ func TestPageIsWellFormedWhateverTheState(t *testing.T) {
 	now := time.Now()
 	empty := diagnose.Snapshot{}
 	foreign := statustest.Sample(now)
-	foreign.Leader = &diagnose.Leader{Foreign: true, Owner: "java:1", LeaseLeftMS: -1}
+	foreign.Leader = &diagnose.Leader{Foreign: true, Owner: "java:1", LeaseLeft: -1 * text.Millisecond}
 	failing := statustest.Sample(now)
-	failing.Error, failing.AgeMS = "boom", 90_000
+	failing.Error, failing.Age = "boom", 90_000*text.Millisecond
 	vacant := failing
 	vacant.Leader = nil
 	for name, s := range map[string]diagnose.Snapshot{"sample": statustest.Sample(now), "empty": empty,
@@ -229,7 +231,7 @@ func TestVerdicts(t *testing.T) {
 			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", State: diagnose.StateMissing}, {ID: "c", ConfigHash: "x"}}},
 			true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live, 1 silent", Note: "b not seen lately"}},
 		"nodes differ": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
-			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", ConfigHash: "x", ClockOffsetMS: -4000}}}, true),
+			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", ConfigHash: "x", ClockAhead: -4000 * text.Millisecond}}}, true),
 			verdict{Tone: warn, Question: "Nodes", Answer: "2 live", Note: "other configuration on b"}},
 		"nodes silent": {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", Stale: true}}},
 			true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not seen lately"}},
@@ -237,7 +239,7 @@ func TestVerdicts(t *testing.T) {
 		if (c.got.Next == "") != (c.got.Tone == good || c.got.Tone == idle) && c.got.Answer != "Not known" && name != "jobs stale" {
 			t.Errorf("%s: what is wrong has nothing to do about it, or the other way round: %+v", name, c.got)
 		}
-		c.got.Next, c.got.Link, c.got.Of, c.got.Say = "", "", "", ""
+		c.got.Next, c.got.Command, c.got.Link, c.got.Of, c.got.Say = "", "", "", "", ""
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
 		}
@@ -249,7 +251,7 @@ func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 	now := time.Now()
 	s := statustest.Sample(now)
 	s.Leader, s.Paused = nil, &diagnose.Pause{Since: now, Reason: "by alice: upgrade"}
-	for _, j := range newOverview(s, true, false, extras{}).Jobs {
+	for _, j := range newOverview(s, true, jobFilter{}, extras{}).Jobs {
 		if want := (instant{Near: "after resume"}); j.Next != want {
 			t.Errorf("next run of %s: %+v, want %+v", j.Name, j.Next, want)
 		}
@@ -260,26 +262,28 @@ func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 }
 
 func TestAQuarantineIsNotTheNodes(t *testing.T) {
-	if v := newOverview(statustest.Sample(time.Now()), true, false, extras{}); v.Events[len(v.Events)-1].Event != "began a quarantine" {
+	v := newOverview(statustest.Sample(time.Now()), true, jobFilter{}, extras{})
+	if v.Events[len(v.Events)-1].Event != "began a quarantine" {
 		t.Errorf("the oldest event: %+v", v.Events[len(v.Events)-1])
 	}
 }
 
 func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
 	for _, c := range []struct {
-		left, ttl, age int64
+		left, ttl, age text.Seconds // here in milliseconds
 		want           string
 		tone           tone
 	}{
 		{8000, 10000, 0, "8 s", good}, {8000, 10000, 4500, "3.5 s", warn}, {8000, 10000, 7000, "1 s", bad},
 		{8000, 10000, 60000, "0 s", bad}, {12000, 10000, 0, "10 s", good},
 	} {
-		v := newLeaseView(&diagnose.Leader{LeaseLeftMS: c.left, TTLMS: c.ttl}, c.age, time.Now())
+		l := &diagnose.Leader{LeaseLeft: c.left * text.Millisecond, TTL: c.ttl * text.Millisecond}
+		v := newLeaseView(l, c.age*text.Millisecond, time.Now())
 		if v.Left != c.want || v.Tone != c.tone {
 			t.Errorf("%+v: %+v", c, v)
 		}
 	}
-	if v := newLeaseView(&diagnose.Leader{LeaseLeftMS: -1, TTLMS: 10}, 0, time.Now()); v != nil {
+	if v := newLeaseView(&diagnose.Leader{LeaseLeft: -1 * text.Millisecond, TTL: 10 * text.Millisecond}, 0, time.Now()); v != nil {
 		t.Errorf("a lock without time to live has the lease %+v", v)
 	}
 }
@@ -303,11 +307,11 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 		"job-1500</bdi></a></th job-1700</bdi></a></th job-0000</bdi></a></th"; got != want {
 		t.Errorf("they begin with %s, want %s", got, want)
 	}
-	if !strings.Contains(page, `200 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="?jobs=all">`) {
+	if !strings.Contains(page, `200 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="/?jobs=all">`) {
 		t.Error("the page does not say that there are more jobs, or how to see them")
 	}
 	if all := pageAt(t, s, "/?jobs=all"); strings.Count(all, `<th scope="row"><a href="/jobs/`) < 2000 ||
-		strings.Contains(all, "?jobs=all") {
+		strings.Contains(all, "Show all</a>") {
 		t.Error("asked for all jobs the page does not show them")
 	}
 	if s.Jobs[0].Name != "job-0000" || s.Jobs[1999].Name != "job-1999" {
@@ -317,10 +321,10 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 
 func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 	s := statustest.Sample(time.Now())
-	s.Nodes[0].LastSeenMSAgo, s.Nodes[1].LastSeenMSAgo = 29_000, 31_000
-	s.Nodes = append(s.Nodes, diagnose.Node{ID: "db4", State: "standby", LastSeenMSAgo: 42_000})
+	s.Nodes[0].LastSeenAgo, s.Nodes[1].LastSeenAgo = 29_000*text.Millisecond, 31_000*text.Millisecond
+	s.Nodes = append(s.Nodes, diagnose.Node{ID: "db4", State: "standby", LastSeenAgo: 42_000 * text.Millisecond})
 	var got []string
-	for _, n := range newOverview(s, true, false, extras{}).Nodes {
+	for _, n := range newOverview(s, true, jobFilter{}, extras{}).Nodes {
 		got = append(got, n.Seen.Near)
 	}
 	if !slices.Equal(got[:2], []string{"within 35 s", "now"}) || !strings.HasPrefix(got[2], "12 min ") ||
@@ -328,7 +332,7 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 		t.Errorf("the nodes are seen %q", got)
 	}
 	s.Nodes[1].Twin, s.NodeID = "other", "db2"
-	if got := newOverview(s, true, false, extras{}).Nodes[1].Seen.Near; got != "within 35 s" {
+	if got := newOverview(s, true, jobFilter{}, extras{}).Nodes[1].Seen.Near; got != "within 35 s" {
 		t.Errorf("of two with the same id one is seen %q", got)
 	}
 }
@@ -337,7 +341,7 @@ func TestNoNextRunIsPromisedWhileNoNodeLeadsUnderTheLock(t *testing.T) {
 	const nobody = "once a node leads"
 	s := statustest.Sample(time.Now())
 	s.Leader.Foreign = true
-	next := func() string { return newOverview(s, true, false, extras{}).Jobs[0].Next.Near }
+	next := func() string { return newOverview(s, true, jobFilter{Find: "page-views"}, extras{}).Jobs[0].Next.Near }
 	if got := next(); got != nobody {
 		t.Errorf("a foreign client has the lock: %q", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/diagnose"
 	"baton/internal/operate"
 	"baton/internal/text"
 )
@@ -18,7 +19,7 @@ const (
 	plotWidth, plotHeight   = 720, 160
 	sparkWidth, sparkHeight = 60, 16
 	// sparkPoints keep two hundred of them small.
-	sparkPoints = 30
+	sparkPoints = 20
 )
 
 // spark is a small plot without axes, beside the figure whose past it shows.
@@ -30,10 +31,12 @@ type spark struct {
 // plot is one quantity over the last hour.
 type plot struct {
 	Title, Text string
+	TopMS       int64    // of the time in Text
 	Lines       []string // each the points of a polyline: where samples are missing there is a gap
 	Top, Half   string   // what stands at the axis
 	Limit       string   // how far down a line is from which on it is too much; "" without
 	LimitText   string
+	Hits        []hit
 }
 
 // point is a sample of one quantity.
@@ -46,7 +49,9 @@ type point struct {
 func series(samples []operate.Sample, job string, now time.Time, of func(operate.Level) float64) (points []point) {
 	for _, s := range samples {
 		if level, ok := s.Jobs[job]; ok && now.Sub(s.At) <= plotSpan && !s.At.After(now.Add(time.Minute)) {
-			points = append(points, point{s.At, of(level)})
+			if v := of(level); v >= 0 {
+				points = append(points, point{s.At, v})
+			}
 		}
 	}
 	return points
@@ -54,6 +59,14 @@ func series(samples []operate.Sample, job string, now time.Time, of func(operate
 
 func lagLevel(l operate.Level) float64     { return l.LagSeconds }
 func backlogLevel(l operate.Level) float64 { return float64(l.Backlog) }
+
+// rateLevel is below 0 where it is not known.
+func rateLevel(l operate.Level) float64 {
+	if l.RowsPerSecond == nil {
+		return -1
+	}
+	return *l.RowsPerSecond
+}
 
 func highest(points []point) (top point) {
 	for _, p := range points {
@@ -96,8 +109,9 @@ func seconds(s float64) string { return text.Span(time.Duration(s * float64(time
 // gapAfter is how far two samples may be apart that are still joined by a line.
 const gapAfter = time.Minute
 
-// newPlot draws one quantity; nil if there are not two samples.
-func newPlot(title string, points []point, now time.Time, limit float64, text func(float64) string) *plot {
+// newPlot draws one quantity over a span until now; nil if there are not two samples.
+func newPlot(title string, points []point, now time.Time, span time.Duration, limit float64, text func(float64) string) *plot {
+	points = slices.DeleteFunc(points, func(p point) bool { return now.Sub(p.at) > span })
 	if len(points) < 2 {
 		return nil
 	}
@@ -105,6 +119,8 @@ func newPlot(title string, points []point, now time.Time, limit float64, text fu
 	high := niceTop(top.value, title == lagTitle)
 	p := &plot{Title: title, Top: text(high), Half: text(high / 2)}
 	p.Text = fmt.Sprintf("now %s, at most %s at %s", text(points[len(points)-1].value), text(top.value), top.at.UTC().Format("15:04 MST"))
+	p.TopMS = top.at.UnixMilli()
+	x := func(at time.Time) float64 { return plotWidth * (1 - float64(now.Sub(at))/float64(span)) }
 	y := func(v float64) float64 { return plotHeight * (1 - v/high) }
 	var b strings.Builder
 	for i, pt := range points {
@@ -112,18 +128,113 @@ func newPlot(title string, points []point, now time.Time, limit float64, text fu
 			p.Lines = append(p.Lines, strings.TrimSpace(b.String()))
 			b.Reset()
 		}
-		fmt.Fprintf(&b, "%.1f,%.1f ", plotWidth*(1-float64(now.Sub(pt.at))/float64(plotSpan)), y(pt.value))
+		fmt.Fprintf(&b, "%.1f,%.1f ", x(pt.at), y(pt.value))
 	}
 	p.Lines = append(p.Lines, strings.TrimSpace(b.String()))
 	if limit > 0 && limit <= high {
 		p.Limit, p.LimitText = fmt.Sprintf("%.1f", y(limit)), "late from "+text(limit)+" on"
 	}
+	for _, pt := range everyNth(points, plotHits) {
+		p.Hits = append(p.Hits, hit{
+			X: fmt.Sprintf("%.1f", max(x(pt.at)-plotWidth/plotHits/2, 0)), Text: pt.at.UTC().Format("15:04:05 MST") + ": " + text(pt.value),
+			MS: pt.at.UnixMilli(),
+		})
+	}
 	return p
+}
+
+// plotHits is how many parts of a plot say their value when a pointer is over them.
+const plotHits = 60
+
+// hit is one of these parts.
+type hit struct {
+	X, Text string
+	MS      int64 // of the time in Text
+}
+
+// everyNth are at most about n points, evenly spread.
+func everyNth(points []point, n int) (some []point) {
+	for i := len(points) - 1; i >= 0; i -= max(len(points)/n, 1) {
+		some = append(some, points[i])
+	}
+	return some
+}
+
+// plotMark is a moment to see in all plots.
+type plotMark hit
+
+// handovers are the moments of a span at which the lead was taken.
+func handovers(events []diagnose.Event, now time.Time, span time.Duration) (all []plotMark) {
+	for _, e := range events {
+		if ago := now.Sub(e.At); e.Event == "won" && ago >= 0 && ago <= span {
+			all = append(all, plotMark{
+				X:    fmt.Sprintf("%.1f", plotWidth*(1-float64(ago)/float64(span))),
+				Text: e.At.UTC().Format("15:04:05 MST") + ": " + clip(visible(e.NodeID)) + " took the lead",
+				MS:   e.At.UnixMilli(),
+			})
+		}
+	}
+	return all
+}
+
+// ranges are the spans to choose from.
+var ranges = []struct {
+	name, label, half string
+	span              time.Duration
+}{{"10m", "10 min", "5 min", 10 * time.Minute}, {"30m", "30 min", "15 min", 30 * time.Minute}, {"", "1 h", "30 min", plotSpan}}
+
+// rangeView is a span to choose.
+type rangeView struct {
+	Label, URL string
+	Current    bool
+}
+
+// plotsView are all plots of a job over one span.
+type plotsView struct {
+	Plots      []*plot
+	From, Half string // what stands at the axis
+	Marks      []plotMark
+	Ranges     []rangeView
+}
+
+// newPlots draws what is known of a flush over the span that a query names.
+func newPlots(s diagnose.Snapshot, j diagnose.Job, extra extras, span string) *plotsView {
+	now, v := s.Clock(), &plotsView{}
+	chosen := ranges[len(ranges)-1]
+	for _, r := range ranges {
+		if r.name == span {
+			chosen = r
+		}
+		to := jobURL(j.Name)
+		if r.name != "" {
+			to += "?range=" + r.name
+		}
+		v.Ranges = append(v.Ranges, rangeView{r.label, to, r.name == span})
+	}
+	v.From, v.Half = chosen.label+" ago", chosen.half
+	add := func(title string, limit float64, of func(operate.Level) float64, text func(float64) string) {
+		if p := newPlot(title, series(extra.samples, j.Name, now, of), now, chosen.span, limit, text); p != nil {
+			v.Plots = append(v.Plots, p)
+		}
+	}
+	add(lagTitle, j.LateAfter().Seconds(), lagLevel, seconds)
+	add(backlogTitle, 0, backlogLevel, func(n float64) string { return text.Number(int64(n)) })
+	add(rateTitle, 0, rateLevel, perSecond)
+	if len(v.Plots) == 0 {
+		return nil
+	}
+	events := s.Events
+	if j.Lock != "" && j.Lock != s.LockKey {
+		events = extra.others[j.Lock]
+	}
+	v.Marks = handovers(events, now, chosen.span)
+	return v
 }
 
 const (
 	lagTitle     = "Lag"
 	backlogTitle = "Backlog"
+	rateTitle    = "Rows a second"
 )
 
 // niceTop is the end of an axis: a number that people like, not below v.

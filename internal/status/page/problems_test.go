@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/status/statustest"
+	"baton/internal/text"
 )
 
 // calm is a state in which there is nothing to do.
@@ -19,9 +20,9 @@ func calm(now time.Time) diagnose.Snapshot {
 
 // todo is what the first page says there is to do.
 func todo(s diagnose.Snapshot, letters tally) (all []string) {
-	v := newOverview(s, true, false, extras{letters: letters})
+	v := newOverview(s, true, jobFilter{}, extras{letters: letters})
 	for _, p := range slices.Concat(v.First, v.Then) {
-		all = append(all, string(p.Tone)+" "+p.What+": "+p.Note+": "+p.Next)
+		all = append(all, string(p.Tone)+" "+p.What+": "+p.Note+": "+strings.TrimSpace(p.Next+" "+p.Command))
 	}
 	return all
 }
@@ -38,7 +39,7 @@ func TestWhereAllIsWellThereIsNothingToDo(t *testing.T) {
 
 func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	s := calm(time.Now())
-	s.Nodes[1].ConfigHash, s.Nodes[1].ClockOffsetMS = "other", 4000
+	s.Nodes[1].ConfigHash, s.Nodes[1].ClockAhead = "other", 4000*text.Millisecond
 	s.Jobs[0].ConsecutiveFailures = 2
 	s.Locks = []diagnose.Lock{{Key: "billing", Leader: &diagnose.Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail",
 		Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &diagnose.Leader{NodeID: "db1"}}}
@@ -98,12 +99,12 @@ func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNoNodeLeads(t *testing.T) {
 
 func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
 	s := calm(time.Now())
-	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].LastSeenMSAgo = "db2", diagnose.StateMissing, 9000
+	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].LastSeenAgo = "db2", diagnose.StateMissing, 9000*text.Millisecond
 	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" ||
 		!strings.HasSuffix(n.Seen.Near, " s ago") {
 		t.Errorf("%+v", n)
 	}
-	if page := render(t, s); !strings.Contains(page, "On db1: systemctl status baton.") {
+	if page := render(t, s); !strings.Contains(page, "On db1: <code>systemctl status baton</code>") {
 		t.Error("the page does not say where to look")
 	}
 }
@@ -112,12 +113,12 @@ func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
 func TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn(t *testing.T) {
 	s := calm(time.Now())
 	s.Jobs[0].Running = &diagnose.Run{ID: "r1", NodeID: "db1", Started: s.Now.Add(-17 * time.Minute)}
-	s.Error, s.Redis.OK, s.Leader.LeaseLeftMS = "connection refused", false, 8000
+	s.Error, s.Redis.OK, s.Leader.LeaseLeft = "connection refused", false, 8000*text.Millisecond
 	for _, c := range []struct {
 		age  int64
 		over bool
 	}{{3000, false}, {15_000, true}} {
-		s.AgeMS = c.age
+		s.Age = text.Seconds(c.age) * text.Millisecond
 		page := render(t, s)
 		if leads := strings.Contains(page, "<bdi>db1</bdi> led when last seen"); leads == c.over {
 			t.Errorf("%d ms after it was seen db1 leads: %v", c.age, leads)
@@ -131,7 +132,7 @@ func TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn(t *testing.T) {
 // Where Redis is away all else is how it was: one thing is to be seen to.
 func TestWhereRedisIsAwayItIsTheOneProblem(t *testing.T) {
 	s := statustest.Sample(time.Now())
-	s.Error, s.AgeMS, s.Redis = "connection refused", 14_000, diagnose.Redis{Host: "r:1", Error: "connection refused"}
+	s.Error, s.Age, s.Redis = "connection refused", 14_000*text.Millisecond, diagnose.Redis{Host: "r:1", Error: "connection refused"}
 	if got := todo(s, tally{text: "2 dead letters"}); len(got) != 1 || !strings.HasPrefix(got[0],
 		"bad Redis: Does not answer: connection refused: See whether Redis runs at r:1") {
 		t.Errorf("to do: %q", got)

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/operate"
+	"baton/internal/status/web"
 )
 
 // Routes registers the pages.
@@ -45,12 +46,17 @@ func meant(path, query string) string {
 	}
 	switch {
 	case path == "/":
-		keep("jobs", func(v string) bool { return v == "all" })
+		return filterOf(given).values().Encode()
 	case path == "/dead-letters":
 		keep("job", func(v string) bool { return len(v) <= operate.MostName })
+		keep("group", func(v string) bool { return len(v) == 16 && strings.Trim(v, "0123456789abcdef") == "" })
+		keep("page", func(v string) bool { return pageNumber(v) > 1 })
+	case path == "/timeline":
+		keep("range", func(v string) bool { return v == "1h" || v == "1d" || v == "7d" })
 	case strings.HasPrefix(path, "/jobs/"):
 		keep("before", operate.IsEntryID)
 		keep("entry", operate.IsEntryID)
+		keep("range", func(v string) bool { return v == "10m" || v == "30m" })
 	}
 	return kept.Encode()
 }
@@ -80,8 +86,9 @@ func (p *Pages) write(w http.ResponseWriter, r *http.Request, d *document) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	body = web.Compressed(w.Header(), r, body)
 	w.WriteHeader(d.Code)
-	if _, err := w.Write(body); err != nil {
+	if _, err := w.Write(body); err != nil { //nolint:gosec // rendered by html/template, which escapes
 		p.Log.Debug("a page was not sent", zap.Error(err))
 	}
 }

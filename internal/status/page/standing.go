@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -58,6 +59,14 @@ func byNow(o operate.Order, s diagnose.Snapshot) string {
 // confirmURL is where an order is confirmed.
 func confirmURL(o operate.Order) string {
 	return orderURL(o.Kind, "job", o.Job, "run", o.RunID, "letter", o.Letter)
+}
+
+// againURL is where the order of a form is confirmed again.
+func againURL(o operate.Order, form url.Values) string {
+	if group := form.Get("group"); group != "" {
+		return orderURL(o.Kind, "group", group)
+	}
+	return confirmURL(o)
 }
 
 // turns gives each form its turn to be carried out: one, also if a button is pressed twice,

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/internal/diagnose"
@@ -24,20 +25,24 @@ const (
 // overview is what the first page shows: every judgement and every wording is made here,
 // so that the template only places them.
 type overview struct {
-	Known    bool // false: nothing has been read yet, so that an empty list says nothing
-	Leader   leaderView
-	First    []problem // what is to be seen to before all else
-	Then     []problem // and what else there is
-	Verdicts []verdict
-	Running  []runningView
-	Locks    []lockView
-	Stores   []storeView
-	Nodes    []nodeView
-	Jobs     []jobView
-	MoreJobs string // of how many jobs those are; empty: of all
-	Terms    timelineView
-	Events   []eventView
-	AllOff   bool // all jobs are paused
+	Known       bool // false: nothing has been read yet, so that an empty list says nothing
+	Leader      leaderView
+	First       []problem // what is to be seen to before all else
+	Then        []problem // and what else there is
+	Verdicts    []verdict
+	Running     []runningView
+	MoreRunning string // how many more run
+	Locks       []lockView
+	Stores      []storeView
+	Nodes       []nodeView
+	Jobs        []jobView
+	Filter      filterView
+	Dense       bool   // many jobs: a line each
+	MoreJobs    string // of how many jobs those are; empty: of all
+	AllJobs     string // where all of them are shown
+	Terms       timelineView
+	Events      []eventView
+	AllOff      bool // all jobs are paused
 }
 
 // lockView is an election of its own for some of the jobs.
@@ -48,12 +53,18 @@ type lockView struct {
 	Lease, Note        string
 }
 
-func newLockView(l diagnose.Lock, now time.Time) lockView {
+func newLockView(s diagnose.Snapshot, l diagnose.Lock, now time.Time) lockView {
 	v := lockView{Tone: warn, Key: l.Key, Leader: "nobody", Note: cmp.Or(sentence(l.Vacancy), "The lock is free.")}
+	if over := s.HandedOver(l.Key); over != nil && s.Paused == nil {
+		v.Tone, v.Leader, v.Note = busy, "handing over", handedOver(over)
+	}
 	if l.Leader == nil {
 		return v
 	}
-	v.Lease, v.Note = text.Span(ms(max(l.Leader.LeaseLeftMS, 0))), ""
+	v.Lease, v.Note = text.Span(l.Leader.LeaseLeft.Duration()), ""
+	if l.Leader.Ending != "" {
+		v.Note = "It hands over the lead, and waits for " + clip(l.Leader.Ending) + "."
+	}
 	if l.Leader.Foreign {
 		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
 		return v
@@ -89,20 +100,27 @@ type eventView struct {
 	At                           instant
 	Tone                         tone
 	Event, NodeID, Epoch, Reason string
+	Lock                         string // "": the node's own, or the only one
 }
 
 // eventsOnFront is how many events the first page shows; the timeline has all.
-const eventsOnFront = 12
+const eventsOnFront = 6
+
+// lanesOnFront is how many locks the first page draws, and lanesOnTimeline the timeline.
+const lanesOnFront, lanesOnTimeline = 6, 40
 
 // errorsOnFront is how many jobs show their last error, and errorOnFront how much of it:
 // where a database is away all jobs say the same. The page of a job has all.
 const errorsOnFront, errorOnFront = 25, 200
 
-// newOverview is the first page of s; all says to show every job, however many.
-func newOverview(s diagnose.Snapshot, known, all bool, extra extras) overview {
+// denseFrom is from how many jobs on each is one line.
+const denseFrom = 12
+
+// newOverview is the first page of s, with the jobs that a filter picks.
+func newOverview(s diagnose.Snapshot, known bool, filter jobFilter, extra extras) overview {
 	now := s.Clock()
 	v := overview{
-		Known: known, Leader: newLeaderView(s, known, now), Terms: newTimeline(s, now),
+		Known: known, Leader: newLeaderView(s, known, now), Terms: newTimeline(s, extra.others, "", lanesOnFront, now),
 		Verdicts: []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)},
 		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now),
 	}
@@ -115,7 +133,7 @@ func newOverview(s diagnose.Snapshot, known, all bool, extra extras) overview {
 		v.First, v.Then = v.Then[:grave], v.Then[grave:]
 	}
 	for _, l := range s.Locks {
-		v.Locks = append(v.Locks, newLockView(l, now))
+		v.Locks = append(v.Locks, newLockView(s, l, now))
 	}
 	for _, of := range s.Stores {
 		v.Stores = append(v.Stores, newStoreView(of, s.Jobs, now))
@@ -123,18 +141,35 @@ func newOverview(s diagnose.Snapshot, known, all bool, extra extras) overview {
 	for _, n := range s.Nodes {
 		v.Nodes = append(v.Nodes, newNodeView(n, s, now))
 	}
-	shown := s.Jobs
-	if !all && len(shown) > manyJobs {
-		shown = worstFirst(shown, now)[:manyJobs]
-		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, text.Number(len(s.Jobs)))
-	}
 	for _, j := range s.Jobs {
 		v.AllOff = v.AllOff || j.Paused != nil && j.Paused.All
 		for _, r := range runsOf(j) {
 			v.Running = append(v.Running, newRunningView(j, r, now))
 		}
 	}
-	v.Running = v.Running[:min(len(v.Running), manyRunning)]
+	if more := len(v.Running) - manyRunning; more > 0 {
+		v.Running, v.MoreRunning = v.Running[:manyRunning], text.Number(more)+" more"
+	}
+	v.addJobs(s, known, filter, extra, now)
+	return v
+}
+
+// addJobs adds the rows of the jobs that a filter picks.
+func (v *overview) addJobs(s diagnose.Snapshot, known bool, filter jobFilter, extra extras, now time.Time) {
+	rates := ratesNow(extra.samples, now)
+	shown, all := filter.chosen(s.Jobs, rates, now)
+	v.Filter, v.Dense = newFilterView(filter, s.Jobs, now), len(shown) >= denseFrom
+	if len(shown) < all {
+		filter.All = true
+		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, text.Number(all))
+		if filter.Sort != "" {
+			v.MoreJobs = fmt.Sprintf("%d of %s jobs.", manyJobs, text.Number(all))
+		}
+		v.AllJobs = filter.url()
+	}
+	if len(shown) == 0 && len(s.Jobs) > 0 {
+		v.Filter.None = "None of " + text.Count(len(s.Jobs), "job") + " is like that."
+	}
 	errors := 0
 	for _, j := range shown {
 		job := newJobView(j, now)
@@ -150,9 +185,12 @@ func newOverview(s diagnose.Snapshot, known, all bool, extra extras) overview {
 			}
 		}
 		job.Spark = sparkline(extra.samples, j.Name, now)
+		if rate, ok := rates[j.Name]; ok {
+			job.Rate = perSecond(rate)
+		}
+		job.addRecent(j, extra.recent[j.Name], extra.see)
 		v.Jobs = append(v.Jobs, job)
 	}
-	return v
 }
 
 // nextRun is when a job is due: while no node leads under its lock no time is promised.
@@ -179,6 +217,19 @@ func newEvents(events []diagnose.Event, now time.Time) (views []eventView) {
 	return views
 }
 
+// eventsOfAll are the events of all locks, the newest first.
+func eventsOfAll(s diagnose.Snapshot, others map[string][]diagnose.Event, now time.Time) []eventView {
+	views := newEvents(s.Events, now)
+	for _, l := range s.Locks {
+		for _, v := range newEvents(others[l.Key], now) {
+			v.Lock = l.Key
+			views = append(views, v)
+		}
+	}
+	slices.SortStableFunc(views, func(a, b eventView) int { return cmp.Compare(b.At.MS, a.At.MS) })
+	return views[:min(len(views), 2*eventsOnTimeline)]
+}
+
 // eventWords is what the node did, or what befell it: it is not the node that is quarantined.
 func eventWords(event string) string {
 	switch event {
@@ -198,9 +249,9 @@ func eventTone(event string) tone {
 	switch event {
 	case "won":
 		return good
-	case "lost", "expired":
+	case "lost", "expired", "stream_refused":
 		return bad
-	case "quarantined", "restored", "paused":
+	case "quarantined", "restored", "paused", "pass_began":
 		return warn
 	default:
 		return idle
@@ -213,8 +264,8 @@ const clockShown = 100 * time.Millisecond
 // seen is when a node last reported, to the second. Up to SeenWithin it is alive as
 // far as can be known, and a number of seconds would look like a fault.
 func seen(n diagnose.Node, s diagnose.Snapshot, now time.Time) instant {
-	i := at(now.Add(-ms(n.LastSeenMSAgo+s.AgeMS)).Round(time.Second).UTC(), now)
-	switch ago := ms(n.LastSeenMSAgo + s.AgeMS); {
+	i := at(now.Add(-(n.LastSeenAgo + s.Age).Duration()).Round(time.Second).UTC(), now)
+	switch ago := (n.LastSeenAgo + s.Age).Duration(); {
 	case n.ID == s.NodeID && !n.Stale && n.Twin == "":
 		return instant{Near: "now"} // it shows this
 	case ago >= 0 && ago <= diagnose.SeenWithin && !n.Silent():
@@ -237,8 +288,6 @@ func epoch(n int64) string {
 	}
 	return fmt.Sprint(n)
 }
-
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // severity is how alarming a tone is.
 func severity(t tone) int { return map[tone]int{good: 1, warn: 2, bad: 3}[t] }

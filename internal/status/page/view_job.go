@@ -17,10 +17,12 @@ type jobPage struct {
 	IsCommand bool
 	IsPaused  bool
 	Overlap   string
+	Commands  []string // about it, for a terminal
 	Retry     string
+	RetryMS   int64   // of the time in it
 	Until     instant // when its pause ends by itself
-	Lag       *plot
-	Backlog   *plot
+	Plots     *plotsView
+	Durations *durationsView
 	Running   []runningView
 	Entries   []entryView
 	Older     string // where the history goes on
@@ -130,18 +132,23 @@ func jobNamed(s diagnose.Snapshot, name string) *diagnose.Job {
 	return nil
 }
 
-func newJobPage(s diagnose.Snapshot, j diagnose.Job, samples []operate.Sample, entries []operate.Entry, before string) jobPage {
+func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []operate.Entry, before, span string) jobPage {
 	now := s.Clock()
 	v := jobPage{
 		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap),
-		Entries: newEntries(j.Name, entries, now),
+		Entries: newEntries(j.Name, entries, now), Commands: []string{"baton job show " + j.Name, "baton job history " + j.Name},
+	}
+	if j.Command {
+		v.Commands = append(v.Commands, "baton job logs "+j.Name)
 	}
 	v.Job.Next = nextRun(s, j, true, v.Job.Next)
+	v.Job.addRecent(j, extra.recent[j.Name], extra.see)
 	if j.Paused != nil && !j.Paused.Until.IsZero() {
 		v.Until = at(j.Paused.Until.UTC(), now)
 	}
 	if r := j.Retry; r != nil {
 		v.Retry = "attempt " + text.Number(r.Attempt) + " at " + at(r.At.UTC(), now).Clock
+		v.RetryMS = r.At.UnixMilli()
 	}
 	for _, r := range runsOf(j) {
 		v.Running = append(v.Running, newRunningView(j, r, now))
@@ -151,10 +158,9 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, samples []operate.Sample, e
 		v.Operation = fmt.Sprintf("%s, %.0f %% done, %s", o.Kind, o.Progress.Part*100, text.Count(o.Progress.Result.Records, "record"))
 	}
 	v.MayCancel = len(v.Running) > 0 || j.Retry != nil || v.Operation != ""
+	v.Durations = newDurations(j.Name, extra.recent[j.Name], now)
 	if !j.Command {
-		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, j.LateAfter().Seconds(), seconds)
-		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0,
-			func(n float64) string { return text.Number(int64(n)) })
+		v.Plots = newPlots(s, j, extra, span)
 	}
 	if len(entries) == entriesShown {
 		v.Older = jobURL(j.Name) + "?before=" + url.QueryEscape(entries[len(entries)-1].ID)
@@ -203,6 +209,7 @@ type runPage struct {
 	Facts           []fact
 	Error           string
 	Output          string
+	Command         string // shows it in a terminal
 	Dropped         string // how much before Output is not kept
 	NoOutput        string // why there is none
 	Cancel          string // where it is cancelled
@@ -219,6 +226,9 @@ const maxOutput = 96 << 10
 func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string) runPage {
 	now := s.Clock()
 	v := runPage{Job: j.Name, JobURL: jobURL(j.Name), ID: id, State: "not known", Tone: idle}
+	if j.Command {
+		v.Command = "baton job logs " + j.Name + " --run " + id
+	}
 	if r == nil {
 		return v
 	}
@@ -233,7 +243,7 @@ func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string)
 		v.Facts = append(v.Facts, fact{Name: "For", When: elapsed(r.Started, now)})
 		v.Cancel = orderURL(operate.KindCancel, "job", j.Name, "run", id)
 	} else {
-		add("Took", text.Span(ms(r.DurationMS)))
+		add("Took", text.Span(r.Duration.Duration()))
 	}
 	add("Node", r.NodeID)
 	add("Trigger", words(r.Trigger))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/diagnose"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -29,10 +30,22 @@ type jobView struct {
 	SoFar                 string  // "1,200 rows of 5,000 changes"
 	Last                  *runView
 	Failures              string // "3 failures in a row"
-	Overdue               string // "late: due at 02:30:00 CST"
+	Overdue               string // "late: due at 18:30:00 UTC"
+	OverdueMS             int64  // of that time
 	Backlog, Lag          string
 	LagTone               tone
 	Spark                 *spark
+	Strip                 *strip
+	Rate                  string // rows a second
+	Printed               string // the last line that a command printed that failed
+}
+
+// addRecent adds what the latest runs of a job say; see: also what they have printed.
+func (v *jobView) addRecent(j diagnose.Job, runs []operate.Brief, see bool) {
+	v.Strip = newStrip(runs)
+	if n := len(runs); see && n > 0 && j.Command && j.LastRun != nil && runTone(j.LastRun.State) == bad && runs[n-1].RunID == j.LastRun.ID {
+		v.Printed = text.Clip(visible(runs[n-1].Line), errorOnFront)
+	}
 }
 
 type runView struct {
@@ -49,7 +62,7 @@ type runningView struct {
 }
 
 // manyRunning is how many the first page lists.
-const manyRunning = 20
+const manyRunning = 5
 
 // runsOf are all runs of a job that go on.
 func runsOf(j diagnose.Job) []diagnose.Run {
@@ -78,7 +91,7 @@ func runURL(job, run string) string {
 func newJobView(j diagnose.Job, now time.Time) jobView {
 	v := jobView{
 		Name: j.Name, Target: j.Target, Store: j.Store, Words: cmp.Or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
-		Next: at(j.NextRun, now), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
+		Next: atOwn(j.NextRun, now, j.TimeZone), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
 	}
 	if v.Words == v.Schedule {
 		v.Schedule = "" // once is enough
@@ -97,10 +110,11 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	}
 	switch j.IsLate(now) {
 	case diagnose.LateNoSuccess:
-		v.Overdue = "late: due at " + at(j.DueAt.In(j.NextRun.Location()), now).Clock
+		v.Overdue = "late: due at " + at(j.DueAt.UTC(), now).Clock
 	case diagnose.LateLag:
-		v.Overdue = "late: behind since " + at(j.DueAt.In(j.NextRun.Location()), now).Clock
+		v.Overdue = "late: behind since " + at(j.DueAt.UTC(), now).Clock
 	}
+	v.OverdueMS = j.DueAt.UnixMilli()
 	if r := j.Running; r != nil {
 		v.Running, v.On = elapsed(r.Started, now), cmp.Or(r.NodeID, "?")
 		v.SoFar = soFar(*r)
@@ -136,11 +150,11 @@ func newRunView(job string, r *diagnose.Run, now time.Time) *runView {
 		return nil
 	}
 	v := &runView{
-		Tone: runTone(r.State), State: words(r.State), Summary: "took " + text.Span(ms(r.DurationMS)),
+		Tone: runTone(r.State), State: words(r.State), Summary: "took " + text.Span(r.Duration.Duration()),
 		Error: clip(visible(r.Error)), URL: runURL(job, r.ID),
 	}
 	if r.Rows > 0 {
-		v.Summary = text.Count(r.Rows, "row") + " in " + text.Span(ms(r.DurationMS))
+		v.Summary = text.Count(r.Rows, "row") + " in " + text.Span(r.Duration.Duration())
 	}
 	if r.Idle != nil {
 		v.Summary = text.Count(int64(r.Idle.Runs), "run") + " with nothing to do"
@@ -176,15 +190,15 @@ func runTone(state string) tone {
 }
 
 // worstFirst orders jobs by how much they concern an operator, and those of a kind as
-// the configuration has them, so that rows keep their places.
-func worstFirst(jobs []diagnose.Job, now time.Time) []diagnose.Job {
+// the configuration has them, so that rows keep their places. Where not all are shown (cut) what runs is among them.
+func worstFirst(jobs []diagnose.Job, now time.Time, cut bool) []diagnose.Job {
 	rank := func(j diagnose.Job) int {
 		switch {
 		case j.IsFailing(), j.IsLate(now) != "":
 			return 0
 		case j.Paused != nil:
 			return 1
-		case j.Running != nil:
+		case j.Running != nil && cut:
 			return 2
 		}
 		return 3

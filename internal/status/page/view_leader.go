@@ -22,6 +22,7 @@ type leaderView struct {
 	Lease    *leaseView
 	Pauses   bool   // somebody has paused it
 	Next     string // what to do; "" where all is well
+	Command  string // by which that is done; "" without
 }
 
 type leaseView struct {
@@ -40,7 +41,7 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 		}
 		return v
 	case s.LastLeader != nil:
-		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.AgeMS, now),
+		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.Age, now),
 			Note: sentence(s.Vacancy)}
 		if s.Redis.OK { // else Redis is what there is to see to
 			v.Next = "Open the page of another node, and see whether this node reaches Redis."
@@ -52,25 +53,32 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 	case l == nil && s.Paused != nil:
 		return leaderView{Tone: warn, Headline: "Paused: no node leads", Since: at(s.Paused.Since.UTC(), now),
 			Held: elapsed(s.Paused.Since, now), Pauses: true,
-			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs.", Next: "Resume when the work is done: baton resume."}
+			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs.", Next: "Resume when the work is done:", Command: "baton resume"}
+	case l == nil && s.HandedOver("") != nil:
+		return leaderView{Tone: busy, Headline: "Handing over", Note: handedOver(s.HandedOver(""))}
 	case l == nil:
-		return leaderView{Tone: bad, Headline: "No node leads", Next: vacantNext(s),
+		v := leaderView{Tone: bad, Headline: "No node leads",
 			Note: cmp.Or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
+		v.Next, v.Command = vacantNext(s)
+		return v
 	case l.Foreign:
 		return leaderView{
-			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.AgeMS, now),
+			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.Age, now),
 			Note: fmt.Sprintf("No baton node wrote what is in %q. No job runs until that program lets go.", s.LockKey),
-			Next: "Find out which program it is by the owner shown here, and stop it. See baton explain.",
+			Next: "Find out which program it is by the owner shown here, and stop it. More is known to", Command: "baton explain",
 		}
 	default:
 		v := leaderView{
 			Tone: good, Name: cmp.Or(l.NodeID, "an unnamed node"), Headline: " leads", Here: l.NodeID == s.NodeID,
-			Epoch: epoch(l.Epoch), Owner: l.Owner, Since: at(l.Since.UTC(), now), Lease: newLeaseView(l, s.AgeMS, now),
+			Epoch: epoch(l.Epoch), Owner: l.Owner, Since: at(l.Since.UTC(), now), Lease: newLeaseView(l, s.Age, now),
 		}
 		if l.Since.IsZero() {
 			v.Since = instant{}
 		} else {
 			v.Held = elapsed(l.Since, now)
+		}
+		if l.Ending != "" {
+			v.Note = "It hands over the lead, and waits for " + clip(l.Ending) + "."
 		}
 		if s.Paused != nil {
 			v.Tone, v.Pauses, v.Note = warn, true, "Paused "+clip(s.Paused.Reason)+". It is about to step down."
@@ -87,26 +95,31 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 
 // newLeaseView counts the lease down by the Snapshot's age: it goes on ending while
 // Redis cannot be asked.
-func newLeaseView(l *diagnose.Leader, ageMS int64, now time.Time) *leaseView {
-	if l.LeaseLeftMS < 0 || l.TTLMS <= 0 {
+func newLeaseView(l *diagnose.Leader, age text.Seconds, now time.Time) *leaseView {
+	if l.LeaseLeft < 0 || l.TTL <= 0 {
 		return nil
 	}
-	left := min(max(l.LeaseLeftMS-ageMS, 0), l.TTLMS)
-	v := &leaseView{Tone: good, LeftMS: left, Max: l.TTLMS, Left: text.Span(ms(left)), TTL: text.Span(ms(l.TTLMS)),
-		Until: now.UnixMilli() + left}
+	left := min(max(l.LeaseLeft-age, 0), l.TTL)
+	v := &leaseView{Tone: good, LeftMS: left.Milliseconds(), Max: l.TTL.Milliseconds(),
+		Left: text.Span(left.Duration()), TTL: text.Span(l.TTL.Duration()), Until: now.Add(left.Duration()).UnixMilli()}
 	switch {
-	case left*6 < l.TTLMS:
+	case left*6 < l.TTL:
 		v.Tone = bad
-	case left*5 < l.TTLMS*2:
+	case left*5 < l.TTL*2:
 		v.Tone = warn
 	}
 	return v
 }
 
+// handedOver says who has given the lead up.
+func handedOver(e *diagnose.Event) string {
+	return sentence(cmp.Or(e.NodeID, "an unnamed node") + " has given the lead up in order: the next leader takes it within seconds")
+}
+
 // vacantNext is what to do while no node leads.
-func vacantNext(s diagnose.Snapshot) string {
+func vacantNext(s diagnose.Snapshot) (next, command string) {
 	if s.Count().MayLead > 0 {
-		return "Wait some seconds. If it stays so, ask why: baton explain."
+		return "Wait some seconds. If it stays so, ask why:", "baton explain"
 	}
-	return "Start a node: systemctl start baton."
+	return "Start a node:", "systemctl start baton"
 }

@@ -16,6 +16,7 @@ type problem struct {
 	What      string // "Jobs: 1 of 7 failing"
 	Note      string // of which
 	Next      string // what to do
+	Command   string // by which that is done; "" without
 	Link, See string // where, and what that is called
 	Say       string // read out when it comes up; without figures
 }
@@ -33,7 +34,7 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 			continue
 		}
 		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: cmp.Or(v.Detail, v.Note), Next: v.Next,
-			Link: v.Link, Say: v.Say}
+			Command: v.Command, Link: v.Link, Say: v.Say}
 		if v.Question == nodesQuestion {
 			p.What, p.Note = v.Question+": "+v.Note, "" // how many live is no problem
 		}
@@ -47,7 +48,7 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	}
 	if troubles := nodeTroubles(wrong); len(troubles) > 0 {
 		for _, t := range troubles[1:] { // the verdict has the first
-			all = append(all, problem{Tone: t.tone, What: nodesQuestion + ": " + t.note, Next: t.next})
+			all = append(all, problem{Tone: t.tone, What: nodesQuestion + ": " + t.note, Next: t.next, Command: t.command})
 		}
 	}
 	for _, p := range wrong {
@@ -58,7 +59,7 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 			all = append(all, problem{
 				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + inStore(p.Store) + " no job flushes",
 				Note: "staged by " + p.Job + ", which is gone or has another key",
-				Next: "Give a job this key again until it has run, or drop them: " + p.Command + ".",
+				Next: "Give a job this key again until it has run, or drop them:", Command: p.Command,
 			})
 		}
 	}
@@ -85,9 +86,9 @@ func storeProblem(s diagnose.Snapshot, p diagnose.Problem) problem {
 	store := s.Stores[at]
 	return problem{
 		Tone: toneOf(p), What: "Store " + p.Store + " does not answer", Note: clip(visible(store.Error)),
-		Next: "See whether Redis runs at " + cmp.Or(store.Host, "its address") + ", and ask " + p.Command +
-			" on this node. Its jobs fail until then, and no others.",
-		Say: "A store does not answer",
+		Next: "Its jobs fail until it does, and no others. See whether Redis runs at " + cmp.Or(store.Host, "its address") +
+			", and ask on this node:",
+		Command: p.Command, Say: "A store does not answer",
 	}
 }
 
@@ -121,7 +122,7 @@ func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem)
 			p.Next = "Find out which program it is by its value, and stop it: owner " + clip(l.Leader.Owner)
 		case w.Code == diagnose.CodeNoLeader && s.Leader != nil:
 			p.What, p.Note = "No node leads under the lock "+l.Key, cmp.Or(sentence(l.Vacancy), "The lock is free.")
-			p.Next = "Its jobs do not run. Wait some seconds; if it stays so: " + w.Command + "."
+			p.Next, p.Command = "Its jobs do not run. Wait some seconds; if it stays so:", w.Command
 		default:
 			continue
 		}
@@ -132,24 +133,24 @@ func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem)
 
 // trouble is something amiss with nodes, and what to do about it.
 type trouble struct {
-	tone       tone
-	note, next string
+	tone                tone
+	note, next, command string
 }
 
 // nodeTroubles are what is amiss with nodes that lead or could, the worst first.
 func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 	for _, kind := range []struct {
-		codes      []diagnose.Code
-		note, next string
+		codes               []diagnose.Code
+		note, next, command string
 	}{
 		{[]diagnose.Code{diagnose.CodeMissing, diagnose.CodeSilent}, "%s not seen lately",
-			"On NODE: systemctl status baton. A node that is gone for good leaves this list within a day."},
+			"A node that is gone for good leaves this list within a day. On NODE:", "systemctl status baton"},
 		{[]diagnose.Code{diagnose.CodeTwin}, "two processes use the id %s",
-			"They have the same node.id, and cannot be told apart: stop one of them."},
+			"They have the same node.id, and cannot be told apart: stop one of them.", ""},
 		{[]diagnose.Code{diagnose.CodeDrift}, "other configuration on %s",
-			"Give it the leader’s configuration, then run there: baton reload."},
+			"Give it the leader’s configuration, then run there:", "baton reload"},
 		{[]diagnose.Code{diagnose.CodeClock}, "the clock is wrong on %s",
-			"Slots start by the leader’s clock: check its time service, for example with chronyc tracking."},
+			"Slots start by the leader’s clock: check its time service, for example with", "chronyc tracking"},
 	} {
 		var names []string
 		t := trouble{}
@@ -160,6 +161,7 @@ func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 		}
 		if len(names) > 0 {
 			t.note, t.next = fmt.Sprintf(kind.note, text.Names(names, namesShown)), strings.ReplaceAll(kind.next, "NODE", names[0])
+			t.command = kind.command
 			all = append(all, t)
 		}
 	}

@@ -1,38 +1,31 @@
 package page
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"baton/internal/diagnose"
-	"baton/internal/text"
 )
 
-// timelineView is which node led when.
+// timelineView is which node led when, under each lock.
 type timelineView struct {
-	Rows     []timelineRow
+	Lanes    []laneView
+	Legend   []colourView
+	Ticks    []tickView
 	Terms    []termView // the latest first
 	From, To instant
 	Text     string // the same in words, for screen readers
 	Events   []eventView
 	Cut      bool // there may have been more before
-}
-
-type timelineRow struct {
-	Node string
-	Bars []bar
-}
-
-// bar is a term, in thousandths of the time that is shown.
-type bar struct {
-	X, Width string
-	Text     string
-	Tone     tone
+	Many     bool // more than one lock
+	MoreRows string
+	Ranges   []rangeView
+	Hatches  []tone // of gaps
 }
 
 type termView struct {
 	Node, Epoch, Why, Won string
+	Lock, Colour          string
 	From, To              instant
 	For                   string
 	Held                  instant // of one that goes on
@@ -40,13 +33,16 @@ type termView struct {
 	Open, Cut             bool // it goes on; it began before what is known
 }
 
-// term is what one node had of the lead.
+// term is what one node had of the lead under a lock.
 type term struct {
+	lock           string
 	node, why, won string
 	epoch          int64
 	from, to       time.Time
 	tone           tone
 	open, cut      bool
+	inOrder        bool // its leader gave the lead up
+	paused         bool // since an operator wanted no leader
 }
 
 // terms are those of the events, the oldest first.
@@ -75,9 +71,13 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 				if e.Event == "expired" { // written by the next leader, maybe long after
 					at = ledUntil(s, *current, e.At, now)
 				}
+				current.inOrder, current.paused = e.InOrder(), e.Code == "paused"
 				end(at, ended(e), eventTone(e.Event))
 			}
 		}
+	}
+	if l := s.Leader; current == nil && l != nil && !l.Foreign && !l.Since.IsZero() && len(s.Events) == 0 {
+		current = &term{node: l.NodeID, epoch: l.Epoch, from: l.Since}
 	}
 	if current == nil {
 		return all
@@ -89,7 +89,7 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	case current.open:
 		end(now, "", good)
 	case l != nil && l.NodeID == current.node:
-		end(now.Add(ms(l.LeaseLeftMS-s.AgeMS)), "its lease ran out, as far as is known", bad)
+		end(now.Add((l.LeaseLeft - s.Age).Duration()), "its lease ran out, as far as is known", bad)
 	default:
 		end(ledUntil(s, *current, now, now), "its lease ran out, and no node has taken over", bad)
 	}
@@ -101,7 +101,7 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 // it has reported since, that is not known.
 func ledUntil(s diagnose.Snapshot, t term, by, now time.Time) time.Time {
 	for _, n := range s.Nodes {
-		heard := now.Add(-ms(n.LastSeenMSAgo + s.AgeMS))
+		heard := now.Add(-(n.LastSeenAgo + s.Age).Duration())
 		if over := heard.Add(diagnose.SeenWithin); n.ID == t.node && n.State == diagnose.StateMissing &&
 			heard.After(t.from) && over.Before(by) {
 			return over
@@ -117,44 +117,4 @@ func ended(e diagnose.Event) string {
 		why += ": " + clip(reason)
 	}
 	return why
-}
-
-func newTimeline(s diagnose.Snapshot, now time.Time) timelineView {
-	all := terms(s, now)
-	if len(all) == 0 {
-		return timelineView{}
-	}
-	from := all[0].from
-	if full := now.Sub(from); full < time.Minute {
-		from = now.Add(-time.Minute)
-	}
-	full := float64(now.Sub(from))
-	v := timelineView{From: at(from.UTC(), now), To: at(now.UTC(), now)}
-	v.To.Near = "now"
-	for _, t := range all {
-		row := slices.IndexFunc(v.Rows, func(r timelineRow) bool { return r.Node == t.node })
-		if row < 0 {
-			row = len(v.Rows)
-			v.Rows = append(v.Rows, timelineRow{Node: t.node})
-		}
-		x, width := 1000*float64(t.from.Sub(from))/full, 1000*float64(t.to.Sub(t.from))/full
-		b := bar{X: fmt.Sprintf("%.1f", min(x, 998)), Width: fmt.Sprintf("%.1f", max(width, 2)), Tone: busy}
-		if t.open {
-			b.Tone = good
-		}
-		held := text.Span(wholeSeconds(t.to.Sub(t.from)))
-		b.Text = t.node + " led for " + held + " from " + at(t.from.UTC(), now).Clock
-		v.Rows[row].Bars = append(v.Rows[row].Bars, b)
-		view := termView{
-			Node: t.node, Epoch: epoch(t.epoch), Why: t.why, Won: t.won, From: at(t.from.UTC(), now),
-			To: at(t.to.UTC(), now), For: held, Tone: t.tone, Open: t.open, Cut: t.cut,
-		}
-		if t.open {
-			view.Held = elapsed(t.from, now)
-		}
-		v.Terms = append(v.Terms, view)
-	}
-	slices.Reverse(v.Terms)
-	v.Text = text.Count(len(all), "term") + " of " + text.Count(len(v.Rows), "node") + " since " + v.From.Clock
-	return v
 }

@@ -17,6 +17,7 @@ type verdict struct {
 	Note     string
 	Detail   string // more of it than fits beside others; "": Note is all
 	Next     string // what to do; "" where all is well
+	Command  string // by which that is done; "" without
 	Link, Of string // the page of a job that shows more, and its name; "" without
 	Say      string // read out when it comes up; without figures, which would chatter
 }
@@ -34,7 +35,7 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 		v.Tone, v.Answer, v.Note = idle, "No flush", "all jobs run commands"
 	case d.State == diagnose.DataLate:
 		v.Tone, v.Answer, v.Say = bad, text.Span(d.Lag)+" late", "Data is late"
-		v.Next, v.Link, v.Of = jobNext(s, *d.Worst), jobURL(d.Worst.Name), d.Worst.Name
+		v.about(s, *d.Worst)
 		v.Note = d.Worst.Name
 		if more := len(d.Late) - 1; more > 0 {
 			v.Note += fmt.Sprintf(" and %d more", more)
@@ -42,7 +43,7 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 		v.Note += "; " + waiting
 	case d.State == diagnose.DataStuck:
 		v.Tone, v.Answer, v.Note, v.Say = bad, "Not written", namesOf(d.Unwritten)+" failing; "+waiting, "Data is not written"
-		v.Next, v.Link, v.Of = jobNext(s, d.Unwritten[0]), jobURL(d.Unwritten[0].Name), d.Unwritten[0].Name
+		v.about(s, d.Unwritten[0])
 	case d.Worst == nil:
 		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
 	case d.State == diagnose.DataUnknown:
@@ -53,6 +54,11 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 		v.Note = "at most " + text.Span(d.Lag) + " behind; " + waiting
 	}
 	return v
+}
+
+// about says what to do about a job.
+func (v *verdict) about(s diagnose.Snapshot, j diagnose.Job) {
+	v.Next, v.Command, v.Link, v.Of = jobNext(s, j), s.WhatNow(j).Command(j.Name), jobURL(j.Name), j.Name
 }
 
 func namesOf(jobs []diagnose.Job) string {
@@ -109,7 +115,7 @@ func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
 		Note: fmt.Sprintf("%d running now", running)}
 	about := func(t tone, what string, jobs []diagnose.Job) {
 		v.Tone, v.Answer, v.Note = t, fmt.Sprintf("%d of %d %s", len(jobs), len(s.Jobs), what), namesOf(jobs)
-		v.Next, v.Link, v.Of = jobNext(s, jobs[0]), jobURL(jobs[0].Name), jobs[0].Name
+		v.about(s, jobs[0])
 	}
 	switch {
 	case !known:
@@ -127,7 +133,7 @@ func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
 		v.Say = "Jobs are late"
 	case len(paused) > 0:
 		about(warn, "paused", paused)
-		v.Next = "Resume when the work that it was for is done."
+		v.Next, v.Command = "Resume when the work that it was for is done.", "baton job resume "+paused[0].Name
 	case ran == 0 && running == 0:
 		v.Tone, v.Answer = idle, "None has run yet"
 	case len(s.Jobs) == 1:
@@ -147,7 +153,8 @@ func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
 	if !s.Redis.OK {
 		v.Tone, v.Answer, v.Detail = bad, "Does not answer", clip(visible(s.Redis.Error))
 		v.Next = "See whether Redis runs at " + cmp.Or(s.Redis.Host, "its address") +
-			", and ask baton doctor on this node. The page of another node shows whether it is this one alone."
+			". The page of another node shows whether it is this one alone. Ask on this node:"
+		v.Command = "baton doctor"
 		v.Say = "Redis does not answer"
 	}
 	if !s.Redis.Since.IsZero() {
@@ -171,7 +178,8 @@ func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	case s.Error != "":
 		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", count.Live)
 	case count.Silent > 0:
-		v.Tone, v.Note, v.Next, v.Say = troubles[0].tone, troubles[0].note, troubles[0].next, "A node is silent"
+		v.Tone, v.Note, v.Next, v.Command = troubles[0].tone, troubles[0].note, troubles[0].next, troubles[0].command
+		v.Say = "A node is silent"
 	case s.Leader == nil && count.Ready == 0:
 		v.Tone, v.Note, v.Next = warn, "none could lead", "Start a node that may lead."
 	case s.Leader == nil:
@@ -179,7 +187,7 @@ func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	case count.Ready == 0:
 		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, no node takes over."
 	case len(troubles) > 0:
-		v.Tone, v.Note, v.Next = troubles[0].tone, troubles[0].note, troubles[0].next
+		v.Tone, v.Note, v.Next, v.Command = troubles[0].tone, troubles[0].note, troubles[0].next, troubles[0].command
 	}
 	return v
 }

@@ -11,6 +11,7 @@ import (
 	"baton/internal/diagnose"
 	"baton/internal/operate"
 	"baton/internal/status/statustest"
+	"baton/internal/text"
 )
 
 func TestOtherPagesEscapeEveryText(t *testing.T) {
@@ -138,6 +139,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 		{At: ago(60), Event: "won", NodeID: "a", Epoch: 2},
 		{At: ago(70), Event: "expired", NodeID: "c", Epoch: 1},
 	}}
+	newTimeline := func(s diagnose.Snapshot, now time.Time) timelineView { return newTimeline(s, nil, "", 9, now) }
 	v := newTimeline(s, now)
 	var got []string
 	for _, term := range v.Terms {
@@ -146,7 +148,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	if want := "c |b its lease ran out, and c took over|a stepped down: by alice: upgrade|c expired"; strings.Join(got, "|") != want {
 		t.Errorf("terms %q, want %q", strings.Join(got, "|"), want)
 	}
-	if len(v.Rows) != 3 || !v.Terms[0].Open || !v.Terms[3].Cut || len(v.Rows[0].Bars) != 2 || v.Rows[0].Bars[1].Tone != good {
+	if len(v.Lanes) != 1 || len(v.Legend) != 3 || !v.Terms[0].Open || !v.Terms[3].Cut || len(v.Lanes[0].Bars) != 4 {
 		t.Errorf("%+v", v)
 	}
 	s.Leader = nil
@@ -154,7 +156,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 		t.Errorf("a leader that is gone still leads: %+v", v.Terms[0])
 	}
 	// It was last heard of nine minutes ago, while it led, and would have told of itself again.
-	s.Nodes = []diagnose.Node{{ID: "c", State: diagnose.StateMissing, LastSeenMSAgo: (9 * time.Minute).Milliseconds()}}
+	s.Nodes = []diagnose.Node{{ID: "c", State: diagnose.StateMissing, LastSeenAgo: text.Seconds(9 * time.Minute)}}
 	if v := newTimeline(s, now); v.Terms[0].For != "1 min 35 s" {
 		t.Errorf("a leader that died nine minutes ago led for %s", v.Terms[0].For)
 	}
@@ -163,7 +165,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	if v := newTimeline(s, now); v.Terms[1].Node != "c" || v.Terms[1].For != "1 min 35 s" {
 		t.Errorf("its successor came eight minutes later: %+v", v.Terms[1])
 	}
-	if v := newTimeline(diagnose.Snapshot{Now: now}, now); v.Rows != nil {
+	if v := newTimeline(diagnose.Snapshot{Now: now}, now); v.Lanes != nil {
 		t.Errorf("nothing has happened, and yet: %+v", v)
 	}
 }
@@ -172,7 +174,7 @@ func TestPlotsHaveGapsAndAxesThatPeopleLike(t *testing.T) {
 	now := time.Now()
 	points := []point{{now.Add(-50 * time.Minute), 1}, {now.Add(-49*time.Minute - 45*time.Second), 70},
 		{now.Add(-time.Minute), 2}, {now.Add(-45 * time.Second), 3}}
-	p := newPlot(lagTitle, points, now, 60, seconds)
+	p := newPlot(lagTitle, points, now, plotSpan, 60, seconds)
 	if len(p.Lines) != 2 || p.Top != "2 min" || p.Half != "1 min" || p.Limit != "80.0" || !strings.HasPrefix(p.Text,
 		"now 3 s, at most 1 min 10 s at ") {
 		t.Errorf("%+v", p)
@@ -182,7 +184,7 @@ func TestPlotsHaveGapsAndAxesThatPeopleLike(t *testing.T) {
 			t.Errorf("an axis for %v ends at %v, want %v", v, got, want)
 		}
 	}
-	if newPlot(lagTitle, points[:1], now, 60, seconds) != nil {
+	if newPlot(lagTitle, points[:1], now, plotSpan, 60, seconds) != nil {
 		t.Error("one sample is drawn as a line")
 	}
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -28,7 +29,11 @@ func (b boundedNode) Samples(ctx context.Context, since time.Time) ([]operate.Sa
 			return true
 		}
 		for name, level := range s.Jobs {
-			if len(name) > operate.MostName || math.IsNaN(level.LagSeconds) || math.IsInf(level.LagSeconds, 0) {
+			rate := 0.0
+			if level.RowsPerSecond != nil {
+				rate = *level.RowsPerSecond
+			}
+			if len(name) > operate.MostName || !finite(level.LagSeconds) || !finite(rate) {
 				return true
 			}
 		}
@@ -36,9 +41,30 @@ func (b boundedNode) Samples(ctx context.Context, since time.Time) ([]operate.Sa
 	}), err
 }
 
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+func (b boundedNode) Recent(ctx context.Context) (map[string][]operate.Brief, error) {
+	all, err := b.Node.Recent(ctx)
+	return eachBounded(all), err
+}
+
 func (b boundedNode) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
 	events, err := b.Node.Events(ctx, n)
 	return operate.Bounded(events), err
+}
+
+func (b boundedNode) LockEvents(ctx context.Context, n int) (map[string][]diagnose.Event, error) {
+	all, err := b.Node.LockEvents(ctx, n)
+	return eachBounded(all), err
+}
+
+// eachBounded leaves the node's own map alone: it may be what another page shows just now. nil stays nil.
+func eachBounded[T any](all map[string]T) map[string]T {
+	bounded := maps.Clone(all)
+	for name, one := range bounded {
+		bounded[name] = operate.Bounded(one)
+	}
+	return bounded
 }
 
 func (b boundedNode) Run(ctx context.Context, job, runID string) (operate.JobRun, error) {

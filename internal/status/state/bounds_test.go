@@ -42,6 +42,21 @@ func TestBoundsHoldForEachKindOfValue(t *testing.T) {
 	}
 }
 
+// Two pages may ask at once, and each bounds what it got.
+func TestBoundsChangeNoMapOfTheNode(t *testing.T) {
+	shelf := &statustest.Shelf{Latest: map[string][]operate.Brief{"a": make([]operate.Brief, operate.MostListed+1)},
+		OtherEvents: map[string][]diagnose.Event{"b": make([]diagnose.Event, operate.MostListed+1)}}
+	d := boundedNode{shelf}
+	runs, err := d.Recent(t.Context())
+	if err != nil || len(runs["a"]) != operate.MostListed || len(shelf.Latest["a"]) != operate.MostListed+1 {
+		t.Errorf("%d runs, and %d of the node, %v", len(runs["a"]), len(shelf.Latest["a"]), err)
+	}
+	events, err := d.LockEvents(t.Context(), operate.MostListed+1)
+	if err != nil || len(events["b"]) != operate.MostListed || len(shelf.OtherEvents["b"]) != operate.MostListed+1 {
+		t.Errorf("%d events, and %d of the node, %v", len(events["b"]), len(shelf.OtherEvents["b"]), err)
+	}
+}
+
 func TestAStreamTellsOfAnAbsurdStateInJSON(t *testing.T) {
 	u := newUpdate(operate.Bounded(statustest.Absurd(time.Now())), true, nil)
 	if !json.Valid(u.Full) || !json.Valid(u.Public) {

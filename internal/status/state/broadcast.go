@@ -79,21 +79,21 @@ func newUpdate(s diagnose.Snapshot, known bool, before *Update) *Update {
 
 // timeless is a state without what changes by itself.
 func timeless(s diagnose.Snapshot) diagnose.Snapshot {
-	s.Now, s.AgeMS = time.Time{}, 0
+	s.Now, s.Age = time.Time{}, 0
 	if s.Leader != nil {
 		l := *s.Leader
-		l.LeaseLeftMS = min(l.LeaseLeftMS, 0)
+		l.LeaseLeft = min(l.LeaseLeft, 0)
 		s.Leader = &l
 	}
 	s.Nodes = append([]diagnose.Node{}, s.Nodes...)
 	for i := range s.Nodes {
-		s.Nodes[i].LastSeenMSAgo = 0
+		s.Nodes[i].LastSeenAgo = 0
 	}
 	s.Locks = append([]diagnose.Lock(nil), s.Locks...)
 	for i, l := range s.Locks {
 		if l.Leader != nil {
 			leader := *l.Leader
-			leader.LeaseLeftMS = min(leader.LeaseLeftMS, 0)
+			leader.LeaseLeft = min(leader.LeaseLeft, 0)
 			s.Locks[i].Leader = &leader
 		}
 	}

@@ -1,9 +1,11 @@
 package state
 
 import (
+	"slices"
 	"strings"
 
 	"baton/internal/diagnose"
+	"baton/internal/operate"
 )
 
 // Listed has no list that is null: programs may loop over them unseen.
@@ -37,6 +39,15 @@ func PublicRun(r *diagnose.Run) *diagnose.Run {
 	run := *r
 	run.Output, run.Error = "", PublicError(r.Error)
 	return &run
+}
+
+// PublicBriefs are runs likewise.
+func PublicBriefs(runs []operate.Brief) []operate.Brief {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		runs[i].Line = ""
+	}
+	return runs
 }
 
 // publicOperation is an operation likewise: examples have values of records.

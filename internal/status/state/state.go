@@ -166,7 +166,7 @@ func (w *State) take(s diagnose.Snapshot, err error) {
 	w.asked = time.Now()
 	s = operate.Bounded(s)
 	if err == nil {
-		s.AgeMS, s.Error = 0, ""
+		s.Age, s.Error = 0, ""
 		w.last, w.current, w.known, w.at = s, s, true, w.asked
 		return
 	}
@@ -193,7 +193,7 @@ func (w *State) lastKnown(reason string) diagnose.Snapshot {
 	s := w.last
 	s.Error = reason
 	if w.known {
-		s.AgeMS = time.Since(w.at).Milliseconds()
+		s.Age = text.Seconds(time.Since(w.at))
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/diagnose"
+	"baton/internal/text"
 )
 
 // An order may come while the state is gathered: what that finds may be how it was before.
@@ -19,14 +20,14 @@ func TestWhoGaveAnOrderSeesWhatItDid(t *testing.T) {
 		w := New(Config{Patience: time.Second, Log: zap.NewNop(), Source: func(context.Context) (diagnose.Snapshot, error) {
 			was := state.Load()
 			time.Sleep(100 * time.Millisecond)
-			return diagnose.Snapshot{LockKey: "baton", Nodes: []diagnose.Node{{LastSeenMSAgo: was}}}, nil
+			return diagnose.Snapshot{LockKey: "baton", Nodes: []diagnose.Node{{LastSeenAgo: text.Seconds(was)}}}, nil
 		}})
 		look := func() int64 {
 			s, ok := w.Snapshot(t.Context())
 			if !ok {
 				t.Fatal("nothing is known")
 			}
-			return s.Nodes[0].LastSeenMSAgo
+			return int64(s.Nodes[0].LastSeenAgo)
 		}
 		for order := range int64(3) {
 			early := make(chan int64, 1)

@@ -7,11 +7,13 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
 	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/text"
 )
 
 // Hostile is a text that would run, break out of an attribute, or blank the page
@@ -25,34 +27,37 @@ func Sample(now time.Time) diagnose.Snapshot {
 	return diagnose.Snapshot{
 		NodeID: "db2", Version: "0.1.0", LockKey: "baton", Role: diagnose.RoleStandby, Now: now,
 		Leader: &diagnose.Leader{NodeID: "db1", Owner: "0d1f6f5e-9c1b-4b87-8a0e-5f0c2a4f7f10", Epoch: 1753192331043,
-			Since: ago(2*time.Hour + 3*time.Minute), LeaseLeftMS: 8120, TTLMS: 10000},
+			Since: ago(2*time.Hour + 3*time.Minute), LeaseLeft: 8120 * text.Millisecond, TTL: 10000 * text.Millisecond},
 		Redis: diagnose.Redis{Host: "127.0.0.1:6379", OK: true, Since: ago(51 * time.Hour)},
 		Stores: []diagnose.Store{
 			{Name: "shop", Redis: diagnose.Redis{Host: "10.0.1.1:6379", OK: true, Since: ago(20 * time.Hour)}},
 		},
 		Nodes: []diagnose.Node{
-			{ID: "db1", State: "leading", Version: "0.1.0", ConfigHash: "9f3c1d7ab2", Address: "10.0.0.11:9747", LastSeenMSAgo: 400},
-			{ID: "db2", State: "standby", Version: "0.1.0", ConfigHash: "9f3c1d7ab2", Address: "10.0.0.12:9747", LastSeenMSAgo: 900},
+			{ID: "db1", State: "leading", Version: "0.1.0", ConfigHash: "9f3c1d7ab2", Address: "10.0.0.11:9747",
+				LastSeenAgo: 400 * text.Millisecond},
+			{ID: "db2", State: "standby", Version: "0.1.0", ConfigHash: "9f3c1d7ab2", Address: "10.0.0.12:9747",
+				LastSeenAgo: 900 * text.Millisecond},
 			{ID: "db3", State: "standby", Version: "0.0.9", ConfigHash: "17aa03c4ee", Address: "10.0.0.13:9747",
-				LastSeenMSAgo: 754000, Stale: true},
+				LastSeenAgo: 754000 * text.Millisecond, Stale: true},
 		},
 		Jobs: []diagnose.Job{
 			{Name: "page-views", Schedule: "@every 5s", ScheduleWords: "every 5 seconds", TimeZone: "UTC", Target: "articles in main",
 				NextRun: now.Add(3200 * time.Millisecond).UTC(), Backlog: new(int64(1240)), LagSeconds: new(1.4),
 				LastRun: &diagnose.Run{State: "succeeded", Trigger: "schedule", Slot: ago(1800 * time.Millisecond),
-					Started: ago(1800 * time.Millisecond), DurationMS: 84, Rows: 5210, NodeID: "db1", Epoch: 1753192331043}},
+					Started: ago(1800 * time.Millisecond), Duration: 84 * text.Millisecond, Rows: 5210,
+					NodeID: "db1", Epoch: 1753192331043}},
 			{Name: "users", Schedule: "@every 5s", ScheduleWords: "every 5 seconds", TimeZone: "UTC",
 				Target: "users in main", Store: "shop",
 				Backlog: new(int64(184200)), LagSeconds: new(200.0), DueAt: now.Add(-195 * time.Second),
 				Running: &diagnose.Run{State: "running", Trigger: "schedule", Started: ago(12 * time.Second),
 					NodeID: "db1", Rows: 1200, Batches: 3, Backlog: new(int64(185400))},
 				LastRun: &diagnose.Run{State: "succeeded", Trigger: "catch_up", Started: ago(4 * time.Minute),
-					DurationMS: 41200, Rows: 61000, Dead: 3, NodeID: "db1", Epoch: 1753192331043}},
+					Duration: 41200 * text.Millisecond, Rows: 61000, Dead: 3, NodeID: "db1", Epoch: 1753192331043}},
 			{Name: "report", Schedule: "30 2 * * *", ScheduleWords: "every day at 02:30", TimeZone: "Asia/Shanghai",
 				Target:  "/usr/bin/report --yesterday",
 				NextRun: now.Add(11*time.Hour + 24*time.Minute).In(shanghai), ConsecutiveFailures: 3,
 				LastRun: &diagnose.Run{State: "failed", Trigger: "retry", Started: ago(13 * time.Hour),
-					DurationMS: 3100, NodeID: "db3", Epoch: 1753100000007,
+					Duration: 3100 * text.Millisecond, NodeID: "db3", Epoch: 1753100000007,
 					Error: "write table \"articles\": column \"title\" is varchar(80), the value has 211 characters: " + Hostile}},
 			{Name: "cleanup", Schedule: "@hourly", ScheduleWords: "every hour, on the hour", TimeZone: "UTC",
 				NextRun: now.Add(35 * time.Minute).UTC(),
@@ -74,10 +79,13 @@ func Sample(now time.Time) diagnose.Snapshot {
 type Shelf struct {
 	operate.Node // answers nothing else
 	PastEvents   []diagnose.Event
+	OtherEvents  map[string][]diagnose.Event // of further locks
 	Entries      []operate.Entry
 	Output       operate.Printed
 	Waiting      []operate.Letter
+	Grouped      []operate.LetterReason
 	Measured     []operate.Sample
+	Latest       map[string][]operate.Brief
 	Asked        func(string)
 
 	LettersErr error
@@ -106,6 +114,16 @@ func (s *Shelf) Events(_ context.Context, n int) ([]diagnose.Event, error) {
 	return s.PastEvents[:min(n, len(s.PastEvents))], nil
 }
 
+// LockEvents is an [operate.Node]'s.
+func (s *Shelf) LockEvents(_ context.Context, n int) (map[string][]diagnose.Event, error) {
+	s.tell("lock events")
+	all := map[string][]diagnose.Event{}
+	for lock, events := range s.OtherEvents {
+		all[lock] = events[:min(n, len(events))]
+	}
+	return all, nil
+}
+
 // Printed is an [operate.Node]'s.
 func (s *Shelf) Printed(context.Context, string, string) (operate.Printed, error) {
 	s.tell("output")
@@ -113,15 +131,36 @@ func (s *Shelf) Printed(context.Context, string, string) (operate.Printed, error
 }
 
 // Letters is an [operate.Node]'s.
-func (s *Shelf) Letters(_ context.Context, _ operate.LetterFilter, n int) ([]operate.Letter, error) {
+func (s *Shelf) Letters(_ context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
 	s.tell("letters")
+	if f.Reason != "" {
+		var found []operate.Letter
+		for _, l := range s.Waiting {
+			if l.Job == f.Job && l.Error == f.Reason {
+				found = append(found, l)
+			}
+		}
+		return found[:min(n, len(found))], s.LettersErr
+	}
 	return s.Waiting[:min(n, len(s.Waiting))], s.LettersErr
+}
+
+// Reasons is an [operate.Node]'s.
+func (s *Shelf) Reasons(context.Context, operate.LetterFilter) ([]operate.LetterReason, error) {
+	s.tell("reasons")
+	return s.Grouped, s.LettersErr
 }
 
 // Samples is an [operate.Node]'s.
 func (s *Shelf) Samples(context.Context, time.Time) ([]operate.Sample, error) {
 	s.tell("samples")
 	return s.Measured, nil
+}
+
+// Recent is an [operate.Node]'s.
+func (s *Shelf) Recent(context.Context) (map[string][]operate.Brief, error) {
+	s.tell("recent")
+	return s.Latest, nil
 }
 
 // Large is an installation of that many jobs, nodes and history entries, with an hour of samples.
@@ -135,37 +174,49 @@ func Large(now time.Time, jobs, nodes, entries int) (diagnose.Snapshot, *Shelf) 
 			Target: "main.orders_of_region", NextRun: now.Add(3 * time.Second).UTC(),
 			Backlog: new(int64(1240 + i)), LagSeconds: new(1.4), Lock: "baton", LateAfterSeconds: 60,
 			LastRun: &diagnose.Run{ID: "01890a5d-ac96-774b-bcce-b302099a8057", State: "succeeded", Trigger: "schedule",
-				Started: now.Add(-2 * time.Second), DurationMS: 84, Rows: 5210, NodeID: "db1"},
+				Started: now.Add(-2 * time.Second), Duration: 84 * text.Millisecond, Rows: 5210, NodeID: "db1"},
 		})
 	}
+	vary(s.Jobs, now)
 	for i := range nodes {
 		s.Nodes = append(s.Nodes, diagnose.Node{ID: fmt.Sprintf("db%d", i+1), State: "standby", Version: "0.1.0",
-			ConfigHash: "9f3c1d7ab2", Address: fmt.Sprintf("10.0.0.%d:9747", i), LastSeenMSAgo: int64(i) * 300, ClockOffsetMS: 120})
+			ConfigHash: "9f3c1d7ab2", Address: fmt.Sprintf("10.0.0.%d:9747", i),
+			LastSeenAgo: text.Seconds(i) * 300 * text.Millisecond, ClockAhead: 120 * text.Millisecond})
 	}
 	for i := range 50 {
-		at := now.Add(-time.Duration(i) * 7 * time.Minute)
-		node := fmt.Sprintf("db%d", i/2%max(nodes, 1)+1)
+		at := now.Add(-time.Duration(i/2)*14*time.Minute - time.Duration(i%2)*200*time.Millisecond - time.Minute)
+		node := fmt.Sprintf("db%d", (i+1)/2%max(nodes, 1)+1)
 		s.Events = append(s.Events, diagnose.Event{At: at, Event: map[bool]string{true: "won",
 			false: "stepped_down"}[i%2 == 0], NodeID: node, Epoch: int64(1753192331043 - i),
 			Reason: "asked by alice: upgrade to the next version"})
 	}
-	d := &Shelf{}
+	d := &Shelf{Latest: map[string][]operate.Brief{}, OtherEvents: map[string][]diagnose.Event{}}
+	addLocks(&s, d, now)
+	for i, j := range s.Jobs {
+		d.Latest[j.Name] = latestOf(j, i, now)
+	}
 	for i := range entries {
 		d.Entries = append(d.Entries, operate.Entry{
 			ID: fmt.Sprintf("%d-0", 1753192331043-i), At: now.Add(-time.Duration(i) * 5 * time.Second),
 			Run: &diagnose.Run{ID: fmt.Sprintf("01890a5d-ac96-774b-bcce-b302099a%04d", i%10000), State: "failed",
-				Trigger: "schedule", Started: now.Add(-time.Duration(i) * 5 * time.Second), DurationMS: 84, Rows: 5210, NodeID: "db1",
+				Trigger: "schedule", Started: now.Add(-time.Duration(i) * 5 * time.Second), Duration: 84 * text.Millisecond,
+				Rows: 5210, NodeID: "db1",
 				Error: "write table \"orders\": connection refused: dial tcp 10.0.0.31:5432"},
 		})
 	}
 	for i := range 240 {
 		levels := map[string]operate.Level{}
 		for _, j := range s.Jobs {
+			if j.Command {
+				continue
+			}
 			lag := 20 + 180*math.Abs(math.Sin(float64(i)/30)) + float64(i%7)
-			levels[j.Name] = operate.Level{LagSeconds: lag, Backlog: int64(lag * 900)}
+			levels[j.Name] = operate.Level{LagSeconds: lag, Backlog: int64(lag * 900), RowsPerSecond: new(lag * 31)}
 		}
 		d.Measured = append(d.Measured, operate.Sample{At: now.Add(-time.Duration(240-i) * 15 * time.Second), Jobs: levels})
 	}
+	d.Grouped = []operate.LetterReason{{Job: s.Jobs[0].Name, Database: "main", Letters: 150, Oldest: now.Add(-time.Hour),
+		Newest: now.Add(-time.Hour), Reason: "column \"title\" is varchar(80), the value has 211 characters"}}
 	for i := range 150 {
 		d.Waiting = append(d.Waiting, operate.Letter{
 			ID: fmt.Sprintf("01890a5dac96774bbcceb302099a%04d", i), Job: s.Jobs[0].Name, Database: "main", At: now.Add(-time.Hour),
@@ -174,6 +225,85 @@ func Large(now time.Time, jobs, nodes, entries int) (diagnose.Snapshot, *Shelf) 
 		})
 	}
 	return s, d
+}
+
+// addLocks adds two locks of some jobs: one that is handed over now and then, and one whose leaders die.
+func addLocks(s *diagnose.Snapshot, d *Shelf, now time.Time) {
+	term := func(lock, node string, from, to time.Duration, end string) { // the newest first
+		events := []diagnose.Event{{At: now.Add(-from), Event: "won", NodeID: node, Epoch: now.Add(-from).UnixMilli()}}
+		if end != "" {
+			events = append([]diagnose.Event{{At: now.Add(-to), Event: end, NodeID: node, Epoch: events[0].Epoch}}, events...)
+		}
+		d.OtherEvents[lock] = append(events, d.OtherEvents[lock]...)
+	}
+	term("billing", "db2", 5*time.Hour, 4*time.Hour, "stepped_down")
+	term("billing", "db3", 4*time.Hour-200*time.Millisecond, 150*time.Minute, "expired")
+	term("billing", "db1", 125*time.Minute, 40*time.Minute, "stepped_down")
+	term("billing", "db2", 40*time.Minute-50*time.Millisecond, 0, "")
+	term("mail", "db3", 330*time.Minute, 3*time.Hour, "expired")
+	term("mail", "db1", 3*time.Hour-9*time.Second, 12*time.Minute, "expired")
+	for lock, leader := range map[string]string{"billing": "db2", "mail": ""} {
+		l := diagnose.Lock{Key: lock, Last: &d.OtherEvents[lock][0]}
+		if leader != "" {
+			l.Leader = &diagnose.Leader{NodeID: leader, Epoch: l.Last.Epoch, Since: l.Last.At,
+				LeaseLeft: 8000 * text.Millisecond, TTL: 10000 * text.Millisecond}
+		}
+		s.Locks = append(s.Locks, l)
+	}
+	slices.SortFunc(s.Locks, func(a, b diagnose.Lock) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// vary makes some of many jobs others than most: commands, failing, late, running, paused.
+func vary(jobs []diagnose.Job, now time.Time) {
+	if len(jobs) < 100 {
+		return
+	}
+	for i := 7; i < len(jobs); i += 10 { // commands
+		j := &jobs[i]
+		j.Name, j.Command, j.Backlog, j.LagSeconds = fmt.Sprintf("report-%03d", i), true, nil, nil
+		j.Schedule, j.ScheduleWords, j.Target = "30 2 * * *", "every day at 02:30", "/usr/bin/report --yesterday"
+		j.NextRun = now.Add(11 * time.Hour).UTC()
+	}
+	for _, i := range []int{37, 87, 160} {
+		j := &jobs[i]
+		run := *j.LastRun
+		run.State, run.Rows, run.Error = "failed", 0, "exit code 75"
+		if !j.Command {
+			run.Error = "write table \"orders\": connection refused: dial tcp 10.0.0.31:5432"
+		}
+		j.LastRun, j.ConsecutiveFailures = &run, 3
+	}
+	jobs[120].Paused = &diagnose.Pause{Since: now.Add(-20 * time.Minute), Reason: "by alice: the table is migrated"}
+	jobs[130].LagSeconds, jobs[130].Backlog, jobs[130].DueAt = new(320.0), new(int64(184200)), now.Add(-320*time.Second)
+	for i := 40; i < 46; i++ {
+		jobs[i].Running = &diagnose.Run{ID: fmt.Sprintf("01890a5d-ac96-774b-bcce-b30209900%03d", i), State: "running",
+			Trigger: "schedule", Started: now.Add(-12 * time.Second), NodeID: "db1", Rows: 1200, Batches: 3}
+	}
+}
+
+// latestOf are the latest runs of the i-th of many jobs.
+func latestOf(j diagnose.Job, i int, now time.Time) (runs []operate.Brief) {
+	const n = operate.MostRecent
+	for k := range n {
+		b := operate.Brief{ID: fmt.Sprintf("%d-0", 1753192331043+k), RunID: fmt.Sprintf("run-%d", k), State: "succeeded",
+			Trigger: "schedule", Started: now.Add(-time.Duration(n-k) * 5 * time.Second), NodeID: "db1",
+			Duration: text.Seconds(60+900*math.Abs(math.Sin(float64(i*7+k*k)))) * text.Millisecond, Rows: int64(k) * 500}
+		switch {
+		case (i*31+k*17)%97 == 0:
+			b.State = "failed"
+		case (i*13+k*29)%151 == 0:
+			b.State, b.RunID, b.Duration, b.Count = "missed", "", 0, 3
+		case (i*13+k*29)%151 == 1:
+			b.State = "cancelled"
+		}
+		runs = append(runs, b)
+	}
+	last := &runs[n-1]
+	last.RunID, last.State, last.Duration = j.LastRun.ID, j.LastRun.State, j.LastRun.Duration
+	if j.Command && last.State == "failed" {
+		last.Line = "report: no such host: warehouse.example.com"
+	}
+	return runs
 }
 
 // Get asks h without a network in between.
@@ -192,18 +322,18 @@ func Fixed(s diagnose.Snapshot) func(context.Context) (diagnose.Snapshot, error)
 func Absurd(now time.Time) diagnose.Snapshot {
 	far, huge, lag := time.UnixMilli(math.MaxInt64), strings.Repeat("ü", 5<<20), math.Inf(1)
 	s := Sample(now)
-	s.Leader = &diagnose.Leader{NodeID: huge, Owner: huge, Since: far, TTLMS: math.MaxInt64, LeaseLeftMS: math.MaxInt64,
+	s.Leader = &diagnose.Leader{NodeID: huge, Owner: huge, Since: far, TTL: math.MaxInt64, LeaseLeft: math.MaxInt64,
 		Epoch: math.MaxInt64}
 	s.Paused = &diagnose.Pause{Since: far, Reason: huge}
 	run := diagnose.Run{ID: huge, State: huge, Trigger: huge, By: huge, Started: far,
-		Slot: time.UnixMilli(math.MinInt64), DurationMS: math.MinInt64, Rows: math.MinInt64, Dead: math.MaxInt64,
+		Slot: time.UnixMilli(math.MinInt64), Duration: math.MinInt64, Rows: math.MinInt64, Dead: math.MaxInt64,
 		Output: huge, Error: huge, NodeID: huge}
 	for range 2000 {
-		s.Nodes = append(s.Nodes, diagnose.Node{ID: "x", LastSeenMSAgo: math.MaxInt64, ClockOffsetMS: math.MinInt64})
+		s.Nodes = append(s.Nodes, diagnose.Node{ID: "x", LastSeenAgo: math.MaxInt64, ClockAhead: math.MinInt64})
 		s.Jobs[1].Open = append(s.Jobs[1].Open, diagnose.Run{ID: "x", Started: far})
 	}
 	s.Nodes[0] = diagnose.Node{ID: huge, State: huge, Version: huge, Aside: huge, ConfigHash: huge, Address: huge,
-		Twin: huge, LastSeenMSAgo: math.MinInt64}
+		Twin: huge, LastSeenAgo: math.MinInt64}
 	s.Jobs[0].Running, s.Jobs[0].LastRun, s.Jobs[0].LagSeconds, s.Jobs[0].Backlog = &run, &run, &lag, new(int64(math.MinInt64))
 	s.Jobs[0].Paused, s.Jobs[0].Retry = &diagnose.Pause{Since: far, Until: far, Reason: huge},
 		&diagnose.Retry{Slot: far, At: far, Attempt: math.MinInt64}

@@ -121,7 +121,7 @@ func environment(extra []string) []string {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		switch {
-		case strings.HasPrefix(name, "BATON_"), name == "RUNTIME_DIRECTORY", name == "NOTIFY_SOCKET",
+		case strings.HasPrefix(name, "BATON_"), strings.HasPrefix(name, "OTEL_"), name == "RUNTIME_DIRECTORY", name == "NOTIFY_SOCKET",
 			name == "WATCHDOG_USEC", name == "WATCHDOG_PID", name == "SERVICE_RESULT", name == "CREDENTIALS_DIRECTORY":
 		default:
 			env = append(env, v)

@@ -74,10 +74,10 @@ type Status struct {
 	NodeID string `json:"node_id"`
 	Role   string `json:"role"` // leading, standby, connecting
 	Leader *struct {
-		NodeID      string `json:"node_id"`
-		Owner       string `json:"owner"`
-		Epoch       int64  `json:"epoch"`
-		LeaseLeftMS int64  `json:"lease_left_ms"`
+		NodeID    string  `json:"node_id"`
+		Owner     string  `json:"owner"`
+		Epoch     int64   `json:"epoch"`
+		LeaseLeft float64 `json:"lease_left_seconds"`
 	} `json:"leader"`
 	Redis struct {
 		OK    bool   `json:"ok"`
@@ -109,8 +109,8 @@ type Status struct {
 		Epoch  int64     `json:"epoch"`
 		Reason string    `json:"reason"`
 	} `json:"events"`
-	AgeMS int64  `json:"age_ms"`
-	Error string `json:"error"`
+	Age   float64 `json:"age_seconds"`
+	Error string  `json:"error"`
 }
 
 // Run is one execution of a job.

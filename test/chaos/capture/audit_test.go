@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -18,19 +19,16 @@ import (
 
 // compare says how the tables differ from Redis, and how many rows are as they must be.
 func (l *lab) compare() (wrongs []string, rows int, err error) {
-	master, err := l.store.Daemon().AwaitMaster(nil)
+	masters, err := l.store.masters()
 	if err != nil {
 		return nil, 0, err
 	}
-	conn, err := master.Dial()
-	if err != nil {
-		return nil, 0, err
-	}
-	defer conn.Close()
-	for _, j := range jobs {
-		want, err := j.inRedis(conn)
-		if err != nil {
-			return nil, 0, err
+	for _, j := range l.jobs {
+		want := map[string]string{}
+		for _, master := range masters {
+			if err := l.inRedis(j, master, want); err != nil {
+				return nil, 0, err
+			}
 		}
 		got, err := l.inTable(j)
 		if err != nil {
@@ -63,33 +61,66 @@ func differences(table string, want, got map[string]string) (found []string) {
 	return found
 }
 
-// inRedis is what the rows of a job must be, by their ids.
-func (j job) inRedis(c redis.Conn) (map[string]string, error) {
-	rows := map[string]string{}
+// inRedis adds what the rows of a job must be of the keys of a master, by their ids.
+func (l *lab) inRedis(j job, master *testsupport.RedisDaemon, rows map[string]string) error {
+	c, err := master.Dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
 	if _, err := c.Do("SELECT", j.db); err != nil {
-		return nil, err
+		return err
 	}
 	keys, err := redis.Strings(c.Do("KEYS", j.key+"*"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, key := range keys {
-		kind, err := redis.String(c.Do("TYPE", key))
-		if err != nil {
-			return nil, err
-		}
-		if (kind == "hash") != (j.value == "hash") || kind != "hash" && kind != "string" {
+		if !l.store.has(master, key) {
 			continue
 		}
-		row, ok, err := j.row(c, key)
+		kind, err := redis.String(c.Do("TYPE", key))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if ok {
-			rows[strings.TrimPrefix(key, j.key)] = row
+		if want := map[string]string{"json": "string"}[j.value]; kind != cmp.Or(want, j.value) {
+			continue
+		}
+		if err := j.add(rows, c, key); err != nil {
+			return err
 		}
 	}
-	return rows, nil
+	return nil
+}
+
+// add adds the rows of a key.
+func (j job) add(rows map[string]string, c redis.Conn, key string) error {
+	id := strings.TrimPrefix(key, j.key)
+	switch j.value {
+	case "set":
+		members, err := redis.Strings(c.Do("SMEMBERS", key))
+		for _, m := range members {
+			rows[id+" "+m] = "[]"
+		}
+		return err
+	case "zset":
+		scores, err := redis.StringMap(c.Do("ZRANGE", key, 0, -1, "WITHSCORES"))
+		for m, score := range scores {
+			rows[id+" "+m] = number(score)
+		}
+		return err
+	}
+	row, ok, err := j.row(c, key)
+	if ok {
+		rows[id] = row
+	}
+	return err
+}
+
+// number is a score as no spelling matters.
+func number(text string) string {
+	f, err := strconv.ParseFloat(text, 64)
+	return fmt.Sprintf("[%q %v]", strconv.FormatFloat(f, 'g', -1, 64), err)
 }
 
 // row is that of a key; false if it has just expired.
@@ -128,11 +159,16 @@ func (j job) row(c redis.Conn, key string) (text string, ok bool, err error) {
 
 // inTable is what the rows of a job are.
 func (l *lab) inTable(j job) (map[string]string, error) {
-	columns := map[string]string{"string": "encode(v, 'hex')", "hash": "f, g", "json": "n::text, v"}[j.value]
-	got, err := l.db.Query(l.t.Context(), "SELECT id, "+columns+" FROM "+j.name)
+	columns := map[string]string{
+		"string": "id, encode(v, 'hex')", "hash": "id, f, g", "json": "id, n::text, v", "set": "id || ' ' || m",
+		"zset": "id || ' ' || m, score::text",
+	}[j.value]
+	got, err := l.db.Query(l.t.Context(), "SELECT "+columns+" FROM "+j.name)
 	rows := make(map[string]string, len(got))
 	for _, r := range got {
-		rows[r[0]] = fmt.Sprintf("%q", r[1:])
+		if rows[r[0]] = fmt.Sprintf("%q", r[1:]); j.value == "zset" {
+			rows[r[0]] = number(r[1])
+		}
 	}
 	return rows, err
 }
@@ -151,11 +187,11 @@ func (l *lab) report() {
 	for _, kind := range l.nemesis.Kinds() {
 		line("", "%s", kind)
 	}
-	var sent, refused, lost int64
+	var sent, refused, redirected, lost int64
 	for _, w := range l.writers {
-		sent, refused, lost = sent+w.sent.Load(), refused+w.refused.Load(), lost+w.lost.Load()
+		sent, refused, redirected, lost = sent+w.sent.Load(), refused+w.refused.Load(), redirected+w.redirected.Load(), lost+w.lost.Load()
 	}
-	line("written", "%d commands, %d refused, %d connections lost", sent, refused, lost)
+	line("written", "%d commands, %d of them where a slot was moved to (ASK); %d refused, %d connections lost", sent, redirected, refused, lost)
 	notes := map[string]int{}
 	for _, n := range l.cluster.Nodes {
 		for _, note := range joins.FindAllString(n.Log(), -1) {

@@ -6,23 +6,26 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/testsupport"
 )
 
-// How many keys of each sort there are in each database.
+// How many keys of each sort there are in each database, of all tags.
 const (
 	stringKeys = 1200
 	hashKeys   = 600
 	objectKeys = 400
-	otherKeys  = 60 // of lists, sets, sorted sets and streams each, which no job captures
+	otherKeys  = 60 // of lists, sets, sorted sets and streams each; no job captures lists and streams
+	members    = 40 // that sets and sorted sets have
 )
 
 // mostly is what programs do all the time.
 var mostly = []string{
 	"SET {s} {v}", "SET {s} {v} PX {ms}", "SET {s} {n}", "HSET {h} f {v} g {v}", "HSET {h} f {n}", "HINCRBY {h} g 1", "INCR {s}",
+	"SADD {t} {m} {m} {m}", "SREM {t} {m} {m}", "ZADD {z} {n} {m} {n} {m}", "ZINCRBY {z} 0.5 {m}", "ZREM {z} {m}",
 	"SET {j} {json}", "MSET {s} {v} {s} {v} {j} {json}", "DEL {s}", "DEL {h} {j}", "PEXPIRE {s} {ms}", "HDEL {h} f",
 }
 
@@ -44,7 +47,7 @@ var sometimes = []string{
 	"LPUSHX {l} x", "LREM {l} 0 a",
 	"LSET {l} 0 x", "LTRIM {l} 0 9", "MOVE {s} {other}", "MOVE {h} {other}", "MSETNX {s} {v} {s} {v}", "PERSIST {s}",
 	"PFADD {s} {v}", "PFMERGE {s} {s} {s}", "PFCOUNT {s} {s}", "PSETEX {s} {ms} {v}", "PSETEX {j} {ms} {json}",
-	"RENAME {s} {s}", "RENAME {h} {h}", "RENAME {j} {j}", "RENAME {s} aside", "RENAME aside {s}",
+	"RENAME {s} {s}", "RENAME {h} {h}", "RENAME {j} {j}", "RENAME {s} {aside}", "RENAME {aside} {s}",
 	"RENAMENX {h} {h}", "RENAMENX {s} {s}",
 	"RENAME {h} {s}", "RENAME {s} {h}", "RESTORE {s} 0 {dump} REPLACE", "RESTORE {s} {ms} {dump} REPLACE",
 	"RESTORE-ASKING {s} 0 {dump} REPLACE",
@@ -60,10 +63,19 @@ var sometimes = []string{
 	"ZADD {z} 1 a 2 b 3 c", "ZADD {s} 1 a", "ZDIFFSTORE {s} 2 {z} {z}", "ZINCRBY {z} 1 a",
 	"ZINTERSTORE {s} 2 {z} {z}", "ZMPOP 1 {z} MAX",
 	"ZPOPMAX {z}", "ZPOPMIN {z}", "ZRANGESTORE {s} {z} 0 1", "ZREM {z} a", "ZREMRANGEBYLEX {z} - +", "ZREMRANGEBYRANK {z} 0 0",
-	"ZREMRANGEBYSCORE {z} 1 2", "ZUNIONSTORE {s} 2 {z} {z}", "PUBLISH c x", "SPUBLISH c x", "SCRIPT FLUSH",
+	"ZREMRANGEBYSCORE {z} 1 2", "ZUNIONSTORE {s} 2 {z} {z}", "PUBLISH {c} x", "SPUBLISH {c} x", "SCRIPT FLUSH",
+	"SADD {t} {m} {m} {m} {m} {m} {m} {m} {m}", "SINTERSTORE {t} {t} {t}", "SUNIONSTORE {t} {t} {t}", "SDIFFSTORE {t} {t} {t}",
+	"SMOVE {t} {t} {m}", "SPOP {t} 5", "RENAME {t} {t}", "COPY {t} {t} REPLACE", "DEL {t}", "UNLINK {t} {z}",
+	"PEXPIRE {t} {ms}", "EXPIRE {z} -1",
+	"RESTORE {t} 0 {setdump} REPLACE", "RESTORE {z} {ms} {zsetdump} REPLACE", "SORT {t} ALPHA STORE {z}", "MOVE {t} {other}",
+	"SET {t} {v}|DEL {t}",
+	"ZUNIONSTORE {z} 2 {z} {z}", "ZUNIONSTORE {z} 1 {t}", "ZUNIONSTORE {t} 1 {z}", "SUNIONSTORE {z} {t} {t}", "ZINTERSTORE {z} 2 {z} {z}",
+	"ZDIFFSTORE {z} 2 {z} {z}", "ZRANGESTORE {z} {z} 0 9", "ZPOPMIN {z} 4", "ZMPOP 1 {z} MIN COUNT 3", "ZREMRANGEBYRANK {z} 0 3",
+	"ZREMRANGEBYSCORE {z} 10 20", "RENAME {z} {z}", "COPY {z} {z} REPLACE", "COPY {t} {z} REPLACE", "DEL {z}", "PEXPIRE {z} {ms}",
+	"MULTI|SADD {t} {m}|SREM {t} {m}|ZADD {z} {n} {m}|EXEC", "EVAL {setscript} 2 {t} {z} {m} {n}",
 	"MULTI|SET {s} {v}|HSET {h} f {v}|DEL {j}|EXEC", "MULTI|SET {s} {v}|SELECT {other}|SET {s} {v}|MOVE {s} {here}|SELECT {here}|EXEC",
 	"MULTI|SET {s} {v}|DISCARD", "SELECT {other}|SET {s} {v}|DEL {s}|SELECT {here}", "FCALL change 2 {s} {h} {v}",
-	"EVAL {script} 2 {s} {h} {v}", "EVAL {otherscript} 1 {s} {v} {other}", "EVAL {manyscript} 0 {n}",
+	"EVAL {script} 2 {s} {h} {v}", "EVAL {otherscript} 1 {s} {v} {other}", "EVAL {manyscript} 0 {tag} {n} {strings}",
 	"FUNCTION LOAD REPLACE {library}",
 }
 
@@ -75,9 +87,22 @@ var seldom = []string{
 
 // untried are commands that write, and that this test does not send.
 var untried = []string{
-	"migrate", // to another server
+	"migrate", // to another server, as slots that move have it
 	"pfdebug", // for Redis' own tests
 	"function|delete", "function|flush", "function|restore",
+}
+
+// commands are what writers send, by how often.
+type commands struct{ mostly, sometimes, seldom []string }
+
+// commands are those that make sense in a topology.
+func (t topology) commands() commands {
+	sent := func(all []string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(text string) bool {
+			return t.databases == 1 && (strings.Contains(text, "{other}") || strings.Contains(text, "SWAPDB"))
+		})
+	}
+	return commands{sent(mostly), sent(sometimes), sent(seldom)}
 }
 
 const (
@@ -85,7 +110,10 @@ const (
 		"redis.call('SET', keys[1], args[1]) redis.call('HSET', keys[2], 'f', args[1], 'g', '1') return 1 end)"
 	script      = "redis.call('SET', KEYS[1], ARGV[1]) redis.call('HSET', KEYS[2], 'g', ARGV[1]) redis.call('INCR', 'scripts') return 1"
 	otherScript = "redis.call('SET', KEYS[1], ARGV[1]) redis.call('SELECT', ARGV[2]) redis.call('SET', KEYS[1], ARGV[1]) return 1"
-	manyScript  = "for i = 1, 40 do redis.call('SET', 's:' .. (ARGV[1] * 7 + i), i) end redis.call('DEL', 's:' .. ARGV[1]) return 1"
+	setScript   = "redis.call('SADD', KEYS[1], ARGV[1]) " +
+		"redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1]) redis.call('SREM', KEYS[1], 'm1') return 1"
+	manyScript = "for i = 1, 40 do redis.call('SET', 's:' .. ARGV[1] .. ((ARGV[2] * 7 + i) % ARGV[3]), i) end " +
+		"redis.call('DEL', 's:' .. ARGV[1] .. ARGV[2]) return 1"
 	seldomEvery = 20000 // commands
 	mostlyParts = 60    // percent
 	shortestTTL = 1     // ms
@@ -94,12 +122,12 @@ const (
 
 // draw makes the next commands, which are sent together.
 func (w *writer) draw() [][]any {
-	from := sometimes
+	from := w.commands.sometimes
 	switch n := w.rng.IntN(seldomEvery); {
-	case n == 0:
-		from = seldom
+	case n == 0 && time.Now().Before(w.seldomUntil):
+		from = w.commands.seldom
 	case n%100 < mostlyParts:
-		from = mostly
+		from = w.commands.mostly
 	}
 	var commands [][]any
 	for text := range strings.SplitSeq(from[w.rng.IntN(len(from))], "|") {
@@ -114,7 +142,7 @@ func (w *writer) draw() [][]any {
 
 // word fills in what stands for something.
 func (w *writer) word(word string) any {
-	key := func(prefix string, n int) string { return prefix + strconv.Itoa(w.rng.IntN(n)) }
+	key := func(prefix string, n int) string { return prefix + w.tag + strconv.Itoa(w.rng.IntN(n/w.tags)) }
 	switch word {
 	case "{s}":
 		return key("s:", stringKeys)
@@ -132,8 +160,22 @@ func (w *writer) word(word string) any {
 		return shortestTTL + w.rng.IntN(longestTTL)
 	case "{json}":
 		return fmt.Sprintf(`{"n":%d,"v":"%x"}`, w.rng.IntN(1e6), w.rng.Uint64())
+	case "{m}":
+		return "m" + strconv.Itoa(w.rng.IntN(members))
+	case "{c}", "{aside}", "{dumped}":
+		return word[1:len(word)-1] + w.tag
+	case "{tag}":
+		return w.tag
+	case "{strings}":
+		return stringKeys / w.tags
 	case "{dump}":
-		return w.dump
+		return w.dumps["string"]
+	case "{setdump}":
+		return w.dumps["set"]
+	case "{zsetdump}":
+		return w.dumps["zset"]
+	case "{setscript}":
+		return setScript
 	case "{here}":
 		return w.db
 	case "{other}":
@@ -152,8 +194,28 @@ func (w *writer) word(word string) any {
 
 // A command that a later Redis brings along has to be sent, too.
 func TestEveryCommandThatWritesIsSent(t *testing.T) {
+	all, err := redis.Values(testsupport.StartRedis(t).Conn().Do("COMMAND"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := writing(t, all)
+	for _, to := range topologies {
+		sent, untried := to.commands().names(), untried
+		if to.databases == 1 {
+			untried = append(slices.Clone(untried), "move", "swapdb")
+		}
+		for _, name := range names {
+			if sent[name] == slices.Contains(untried, name) {
+				t.Errorf("%s: %s writes: sent %v, untried %v", to.name, name, sent[name], !sent[name])
+			}
+		}
+	}
+}
+
+// names are those of the commands, and of their subcommands.
+func (c commands) names() map[string]bool {
 	sent := map[string]bool{}
-	for _, text := range slices.Concat(mostly, sometimes, seldom) {
+	for _, text := range slices.Concat(c.mostly, c.sometimes, c.seldom) {
 		for one := range strings.SplitSeq(text, "|") {
 			words := strings.Fields(strings.ToLower(one))
 			sent[words[0]] = true
@@ -162,15 +224,7 @@ func TestEveryCommandThatWritesIsSent(t *testing.T) {
 			}
 		}
 	}
-	commands, err := redis.Values(testsupport.StartRedis(t).Conn().Do("COMMAND"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range writing(t, commands) {
-		if sent[name] == slices.Contains(untried, name) {
-			t.Errorf("%s writes: sent %v, untried %v", name, sent[name], !sent[name])
-		}
-	}
+	return sent
 }
 
 // writing are the names of the commands that write.

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -24,17 +25,18 @@ const (
 	dbMute       = "way to PostgreSQL: replies hang"
 	dbFreeze     = "SIGSTOP of PostgreSQL"
 	dbLock       = "a table is locked"
-	masterKill   = "SIGKILL of the master"
-	masterFreeze = "SIGSTOP of the master"
-	failover     = "failover by Sentinel"
+	masterKill   = "SIGKILL of a master"
+	masterFreeze = "SIGSTOP of a master"
 	replicaKill  = "SIGKILL of a replica"
-	followerCut  = "the master drops its replicas"
-	clientCut    = "the master drops its clients"
+	followerCut  = "a master drops its replicas"
+	clientCut    = "a master drops its clients"
 	backlog      = "another size of the backlog"
 )
 
+func leases(n float64) time.Duration { return time.Duration(n * float64(lease)) }
+
+// traits are those of the faults of every topology.
 func traits() []nemesis.Trait {
-	leases := func(n float64) time.Duration { return time.Duration(n * float64(lease)) }
 	return []nemesis.Trait{
 		{Kind: killLeader, Place: "node", Weight: 5},
 		{Kind: killNode, Place: "node", Weight: 1},
@@ -48,10 +50,9 @@ func traits() []nemesis.Trait {
 		{Kind: dbMute, Place: "db", Weight: 2, Least: leases(0.25), Longest: leases(2)},
 		{Kind: dbFreeze, Place: "db", Weight: 2, Least: leases(0.25), Longest: leases(2)},
 		{Kind: dbLock, Place: "table", Weight: 4, Least: leases(0.5), Longest: leases(3)},
-		// Sentinels take half a second to find it down, and one to three for the rest.
+		// Sentinels take half a second to find it down, and one to three for the rest; a Cluster two to five in all.
 		{Kind: masterKill, Place: "store", Weight: 3, Least: leases(2), Longest: leases(4)},
 		{Kind: masterFreeze, Place: "store", Weight: 3, Least: leases(0.1), Longest: leases(3)},
-		{Kind: failover, Place: "store", Weight: 2, Least: leases(2), Longest: leases(3)},
 		{Kind: replicaKill, Place: "replica", Weight: 1, Least: leases(0.5), Longest: leases(2)},
 		{Kind: followerCut, Place: "stream", Weight: 5},
 		{Kind: clientCut, Place: "stream", Weight: 3},
@@ -99,7 +100,7 @@ func (l *lab) begin(f nemesis.Fault) (target string, end func()) {
 		l.ground(d.Freeze())
 		return "database", func() { l.ground(d.Thaw()) }
 	case dbLock:
-		table := jobs[f.Draw%uint64(len(jobs))].name
+		table := l.jobs[f.Draw%uint64(len(l.jobs))].name
 		return table, l.lock(table)
 	default:
 		return l.beginInStore(f)
@@ -110,24 +111,24 @@ func (l *lab) begin(f nemesis.Fault) (target string, end func()) {
 // beginInStore carries out a fault of the Redis that has the data.
 func (l *lab) beginInStore(f nemesis.Fault) (target string, end func()) {
 	nothing := func() {}
-	master, err := l.store.Daemon().AwaitMaster(nil)
+	masters, err := l.store.masters()
 	if err != nil {
 		l.ground(err)
 		return "", nothing
 	}
+	master := masters[f.Draw%uint64(len(masters))]
 	switch f.Kind {
 	case masterKill:
-		return master.Addr(), l.kill(master)
+		settled := l.store.unsettle()
+		back := l.kill(master)
+		return master.Addr(), func() { back(); settled() }
 	case masterFreeze:
+		settled := l.store.unsettle()
 		l.ground(master.Freeze())
-		return master.Addr(), func() { l.ground(master.Thaw()) }
-	case failover:
-		l.background.Go(func() { // it may be given up, if other faults are beside it
-			l.Add("failover: %v", l.store.Daemon().Failover())
-		})
+		return master.Addr(), func() { l.ground(master.Thaw()); settled() }
 	case replicaKill:
-		for _, r := range l.store.Daemon().Data() {
-			if r != master && !l.down[r] {
+		for _, r := range l.store.servers() {
+			if !slices.Contains(masters, r) && !l.down[r] {
 				return r.Addr(), l.kill(r)
 			}
 		}
@@ -138,10 +139,12 @@ func (l *lab) beginInStore(f nemesis.Fault) (target string, end func()) {
 	case backlog:
 		sizes := []string{"16kb", "256kb", "4mb", "64mb"}
 		size := sizes[f.Draw%uint64(len(sizes))]
-		for _, r := range l.store.Daemon().Data() {
+		for _, r := range l.store.servers() {
 			l.ask(r, "CONFIG", "SET", "repl-backlog-size", size)
 		}
 		return size, nothing
+	default:
+		return l.store.begin(f, master)
 	}
 	return master.Addr(), nothing
 }
@@ -182,17 +185,6 @@ func (l *lab) lock(table string) (end func()) {
 		l.Add("the lock on %s ended: %v", table, err)
 	}()
 	return func() { cancel(); <-held }
-}
-
-// whole makes sure that nothing is broken any more.
-func (l *lab) whole() {
-	master, err := l.store.Daemon().AwaitMaster(nil)
-	l.ground(err)
-	for _, r := range l.store.Daemon().Data() {
-		if r != master {
-			l.ground(l.store.Daemon().AwaitReplica(r))
-		}
-	}
 }
 
 // ground fails the test for what is none of the nodes' doing.

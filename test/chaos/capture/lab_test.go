@@ -3,7 +3,6 @@ package capture
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,13 +28,16 @@ type job struct {
 	schedule         string
 	columns          string // of its table, beside id
 	mapping          string
+	members          bool // its keys have a row for each of their members, m
 }
 
 var jobs = []job{
-	{"strings", "s:", "string", 0, "@always", "v bytea NOT NULL", "{id: id, v: $value}"},
-	{"hashes", "h:", "hash", 0, "@always", "f text, g text", "{id: id, f: f, g: g}"},
-	{"objects", "j:", "json", 0, "@every 500ms", "n bigint NOT NULL, v text NOT NULL", "{id: id, n: n, v: v}"},
-	{"others", "s:", "string", 1, "@every 300ms", "v bytea NOT NULL", "{id: id, v: $value}"},
+	{"strings", "s:", "string", 0, "@always", "v bytea NOT NULL", "{id: id, v: $value}", false},
+	{"hashes", "h:", "hash", 0, "@always", "f text, g text", "{id: id, f: f, g: g}", false},
+	{"objects", "j:", "json", 0, "@every 500ms", "n bigint NOT NULL, v text NOT NULL", "{id: id, n: n, v: v}", false},
+	{"others", "s:", "string", 1, "@every 300ms", "v bytea NOT NULL", "{id: id, v: $value}", false},
+	{"sets", "t:", "set", 0, "@always", "m text", "{id: id, m: $member}", true},
+	{"boards", "z:", "zset", 0, "@always", "m text, score double precision NOT NULL", "{id: id, m: $member, score: $score}", true},
 }
 
 func (j job) yaml() string {
@@ -44,9 +46,18 @@ func (j job) yaml() string {
   schedule: "%s"
   flush:
     from: {store: db%d, type: capture, key: "%s<id>", value: %s, on_flush: pass, max_pct: 100}
-    to: {database: main, table: %s, key: [id]}
+    to: {database: main, table: %s, key: [%s]}
     columns: %s
-`, j.name, j.schedule, j.db, j.key, j.value, j.name, j.mapping)
+    lanes: 2
+`, j.name, j.schedule, j.db, j.key, j.value, j.name, j.primary(), j.mapping)
+}
+
+// primary is the key of its table.
+func (j job) primary() string {
+	if j.members {
+		return "id, m"
+	}
+	return "id"
 }
 
 // lab is the installation: the lock is in a Redis of its own. Its fields belong to the test's goroutine,
@@ -54,8 +65,9 @@ func (j job) yaml() string {
 type lab struct {
 	*nemesis.Record
 	t          *testing.T
-	redis      *testsupport.Redis    // of the lock
-	store      *testsupport.Sentinel // of the data
+	redis      *testsupport.Redis // of the lock
+	store      store              // of the data
+	jobs       []job
 	db         *testsupport.Database
 	cluster    *cluster.Cluster
 	ways       [nodes]ways
@@ -69,27 +81,30 @@ type lab struct {
 	settled time.Duration // what it took
 }
 
-// ways are how one node reaches two of the servers. Sentinels say by themselves where the third one is.
+// ways are how one node reaches two of the servers. Where the others are, Sentinels or the Cluster say.
 type ways struct{ redis, db *testsupport.Proxy }
 
-func newLab(t *testing.T, seed uint64) *lab {
+func newLab(t *testing.T, to topology, seed uint64) *lab {
 	t.Helper()
 	l := &lab{t: t, Record: &nemesis.Record{}, down: map[*testsupport.RedisDaemon]bool{}}
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
-	l.store = testsupport.StartSentinel(t, testsupport.RedisArgs("--repl-backlog-size", "16mb"))
+	l.store = to.start(l, testsupport.RedisArgs("--repl-backlog-size", "16mb"))
 	l.db = testsupport.StartPostgres(t)
 	yaml := ""
 	for _, j := range jobs {
-		l.db.Exec(t, fmt.Sprintf("CREATE TABLE %s (id text PRIMARY KEY, %s)", j.name, j.columns))
+		if j.db >= to.databases {
+			continue
+		}
+		l.jobs = append(l.jobs, j)
+		l.db.Exec(t, fmt.Sprintf("CREATE TABLE %s (id text, %s, PRIMARY KEY (%s))", j.name, j.columns, j.primary()))
 		yaml += j.yaml()
 	}
 	for i := range l.ways {
 		l.ways[i] = ways{redis: l.redis.Proxy(), db: l.db.Proxy()}
 	}
 	stores := "stores:\n"
-	for db := range 2 {
-		stores += fmt.Sprintf("  db%d: {database: %d, sentinel: {master: %s, addresses: [\"%s\"]}}\n",
-			db, db, l.store.Name(), strings.Join(l.store.Addresses(), `", "`))
+	for db := range to.databases {
+		stores += fmt.Sprintf("  db%d: {%s}\n", db, l.store.yaml(db))
 	}
 	l.cluster = cluster.Start(t, cluster.Options{
 		Nodes: nodes, TTL: lease, LockKey: lockKey, MayExit: true, JobsYAML: yaml, TopYAML: stores,
@@ -102,7 +117,9 @@ func newLab(t *testing.T, seed uint64) *lab {
 	l.nemesis = &nemesis.Nemesis{Begin: l.begin, Tick: l.keeper.Tick, Log: &l.Timeline}
 	l.cluster.AwaitLeader(time.Minute)
 	for i := range writers {
-		l.writers = append(l.writers, &writer{store: l.store.Daemon(), rng: rand.New(rand.NewPCG(seed, uint64(i+1)))})
+		l.writers = append(l.writers, &writer{
+			store: l.store, commands: to.commands(), tags: to.tags, databases: to.databases, rng: rand.New(rand.NewPCG(seed, uint64(i+1))),
+		})
 	}
 	return l
 }

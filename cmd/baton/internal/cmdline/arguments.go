@@ -3,6 +3,7 @@ package cmdline
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,31 @@ func OneArg(cmd *cobra.Command, args []string) error {
 	return AtMostOneArg(cmd, args)
 }
 
+// Topic is for help, which takes the words of a command.
+func Topic(cmd *cobra.Command, args []string) error {
+	of, rest, err := cmd.Root().Find(args)
+	if err == nil && of.HasAvailableSubCommands() {
+		err = of.ValidateArgs(rest)
+	}
+	return err
+}
+
+// excluded finds what was given together in cobra's error about flags of which there may be one.
+var excluded = regexp.MustCompile(`none of the others can be; \[(.+)\] were all set`)
+
+// GroupError makes of an error about flags that exclude each other one that names what was given.
+func GroupError(err error) error {
+	if err == nil {
+		return nil
+	}
+	given := excluded.FindStringSubmatch(err.Error())
+	if given == nil {
+		return err
+	}
+	flags := strings.Fields(given[1])
+	return fmt.Errorf("--%s: give one of them, not both", strings.Join(flags, " and --"))
+}
+
 // FlagError makes of an error about a flag one that says what the flag wants.
 func FlagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
@@ -65,6 +91,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 
 // likeFlag adds to an unknown flag those that it may have been meant for.
 func likeFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	if letters := unknown.GetSpecifiedShortnames(); letters != "" {
+		return fmt.Errorf("unknown flag: -%s", unknown.GetSpecifiedName())
+	}
 	name := unknown.GetSpecifiedName()
 	if len(name) < closest {
 		return unknown

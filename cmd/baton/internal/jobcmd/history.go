@@ -77,7 +77,7 @@ func printHistory(out io.Writer, name string, entries []operate.Entry, zone *tim
 		}
 		_ = show.Say(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
-			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, show.Epoch(r.Epoch), remark(r, zone))
+			text.Duration(r.Duration.Duration()), did, r.NodeID, show.Epoch(r.Epoch), remark(r, zone))
 	}
 	return w.Flush()
 }

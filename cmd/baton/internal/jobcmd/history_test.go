@@ -7,6 +7,7 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/text"
 )
 
 func TestHistoryTellsTheSlotOfARunThatBeganLater(t *testing.T) {
@@ -39,7 +40,7 @@ func TestHistoryPutsMissedSlotsOnOneLine(t *testing.T) {
 	code := 4
 	entries := []operate.Entry{
 		{Missed: &operate.Missed{Reason: "overlap", Count: 12, First: at("2026-11-22 02:00:00"), Last: at("2026-11-22 02:11:00"), NodeID: "db1", Epoch: 7}},
-		{Run: &diagnose.Run{Started: at("2026-11-22 01:59:30"), Trigger: "retry", Attempt: 2, State: "failed", DurationMS: 1500, ExitCode: &code, Error: "exit code 4\nand more", NodeID: "db1", Epoch: 7}},
+		{Run: &diagnose.Run{Started: at("2026-11-22 01:59:30"), Trigger: "retry", Attempt: 2, State: "failed", Duration: 1500 * text.Millisecond, ExitCode: &code, Error: "exit code 4\nand more", NodeID: "db1", Epoch: 7}},
 		{Missed: &operate.Missed{Reason: "no_leader", Count: 2, First: at("2026-11-20 23:59:00"), Last: at("2026-11-21 00:00:30"), NodeID: "db1", Epoch: 7}},
 		{Missed: &operate.Missed{Reason: "ledger", Count: 1, First: at("2026-11-20 12:00:00"), Last: at("2026-11-20 12:00:00"), NodeID: "db1", Epoch: 7, Error: "redis is away"}},
 	}

@@ -135,7 +135,7 @@ func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time)
 			did = exitCode(r)
 		}
 		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", show.Here(r.Started), painted(w, r.State), r.Trigger, r.Attempt, did,
-			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
+			text.Duration(r.Duration.Duration()), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
 	}
 	return w.Flush()
 }

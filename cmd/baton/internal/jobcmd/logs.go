@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +68,7 @@ func showLogs(ctx context.Context, r operate.Operator, o operate.JobLogs, w io.W
 // ended says how a run has ended, and answers with its result.
 func ended(run operate.JobRun, note func(string)) error {
 	text := fmt.Sprintf("run %s of job %q: %s in %s", run.Run.ID, run.Job, run.Run.State,
-		text.Duration(time.Duration(run.Run.DurationMS)*time.Millisecond))
+		text.Duration(run.Run.Duration.Duration()))
 	if run.Succeeded() {
 		note(text)
 		return nil

@@ -77,15 +77,15 @@ func printNext(out io.Writer, c operate.Coming, now time.Time) error {
 		return show.Say(out, "%s: %s: it has no slots, and is started again whenever it ends\n", c.Job, c.Words)
 	}
 	head := c.Job + ": " + c.Words
-	if c.OffsetMS > 0 {
-		head += fmt.Sprintf(", started %s after each slot by its jitter", text.Duration(time.Duration(c.OffsetMS)*time.Millisecond))
+	if c.Offset > 0 {
+		head += fmt.Sprintf(", started %s after each slot by its jitter", text.Duration(c.Offset.Duration()))
 	}
 	if err := show.Say(out, "%s\n", head); err != nil {
 		return err
 	}
 	w := show.NewTable(out)
 	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
-	starts := c.OffsetMS > 0
+	starts := c.Offset > 0
 	if p("SLOT\tIN\t"); starts {
 		p("STARTS\t")
 	}

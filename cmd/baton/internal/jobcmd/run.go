@@ -83,7 +83,7 @@ func watchRun(ctx context.Context, w io.Writer, r operate.Operator, job, id stri
 		return err
 	}
 	err = out.Print(w, ended, func(w io.Writer) error {
-		took := time.Duration(ended.Run.DurationMS) * time.Millisecond
+		took := ended.Run.Duration.Duration()
 		did := soFar(ended.Run)
 		if ended.Run.ExitCode != nil || command {
 			did = exit(ended.Run)

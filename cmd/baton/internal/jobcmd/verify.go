@@ -27,7 +27,7 @@ type operationFlags struct {
 
 func (f *operationFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	cmdline.AddRemoteFlags(cmd, e)
-	cmd.Flags().IntVar(&f.order.Rate, "rate", 0, "at most so many `keys` a second; 0: as fast as it goes")
+	cmd.Flags().IntVar(&f.order.Rate, "rate", 0, "Redis reads at most so many `keys` a second for it, of any job; 0: as fast as it goes")
 	cmd.Flags().BoolVar(&f.detach, "detach", false, "order it, and do not wait until it is over")
 	cmd.Flags().StringVar(&f.order.Reason, "reason", "", "why, for the history")
 	cmdline.JobNames(e).AsArguments(cmd, 1)
@@ -68,7 +68,7 @@ func newJobVerifyCommand(e cmdline.Env) *cobra.Command {
 			"the next one. It changes nothing, unless --repair has the job flush again what\n" +
 			"differs. What differs is looked at again after a run of the job: it may be on\n" +
 			"its way. The exit code is 1 if anything differs. Ctrl-C ends the watching, and\n" +
-			"not the verification: baton job cancel does. For hashes, scan and capture.",
+			"not the verification: baton job cancel does. For hashes, zset, scan and capture.",
 		Example: "  baton job verify users\n  baton job verify users --sample 1% -o json\n  baton job verify users --repair --rate 5000",
 		Args:    cmdline.OneJob(e),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
@@ -90,8 +90,8 @@ func newJobBackfillCommand(e cmdline.Env) *cobra.Command {
 			"has then, so nothing is lost by a change meanwhile, and to do it twice does no\n" +
 			"harm. It goes on beside the runs of the job, on the leader, and after a takeover\n" +
 			"on the next one. Ctrl-C ends the watching, and not the backfill: baton job\n" +
-			"cancel does. For hashes and capture; each run of a scan, or of totals, reads\n" +
-			"everything by itself.",
+			"cancel does. For hashes, zset and capture; each run of a scan, or of totals,\n" +
+			"reads everything by itself.",
 		Example: "  baton job backfill users\n  baton job backfill users --rate 2000 --detach",
 		Args:    cmdline.OneJob(e),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
@@ -201,17 +201,22 @@ func printOperation(w io.Writer, o diagnose.Operation) error {
 	v := o.Progress.Result
 	took := text.Duration(o.Finished.Sub(o.Started))
 	if o.Kind == string(operate.KindBackfill) {
-		return show.Say(w, "%s: %d keys marked in %s; the next runs flush them\n", o.State, v.Marked, took)
+		return show.Say(w, "%s: %s marked in %s; the next runs flush them\n", o.State, text.Count(v.Marked, "key"), took)
 	}
 	found := strings.Join(differences(v), ", ")
-	if found == "" {
+	switch {
+	case found != "":
+	case o.State == "succeeded":
 		found = "no differences"
+	default:
+		found = "not all was compared; no differences so far"
 	}
 	sample := ""
 	if o.Sample > 0 {
 		sample = fmt.Sprintf(" (a sample of %s)", sampleFlag{&o.Sample})
 	}
-	if err := show.Say(w, "%d records and %d rows compared in %s%s: %s\n", v.Records, v.Rows, took, sample, found); err != nil {
+	records, rows := text.Count(v.Records, "record"), text.Count(v.Rows, "row")
+	if err := show.Say(w, "%s and %s compared in %s%s: %s\n", records, rows, took, sample, found); err != nil {
 		return err
 	}
 	for _, d := range v.Examples {
@@ -235,7 +240,7 @@ func printOperation(w io.Writer, o diagnose.Operation) error {
 }
 
 func printDifference(w io.Writer, d diagnose.Difference) error {
-	line := fmt.Sprintf("  %-9s  %q", d.Kind, d.Key)
+	line := fmt.Sprintf("  %-9s  %s", d.Kind, difference(d))
 	if d.Why != "" {
 		line += ": " + d.Why
 	}
@@ -264,6 +269,14 @@ func showOperations(p func(string, ...any), j diagnose.Job, now time.Time) {
 	}
 	p("verified\t%s: %s of %d records\n", text.Duration(now.Sub(o.Finished))+" ago", found, o.Progress.Result.Records)
 	for _, d := range o.Progress.Result.Examples {
-		p("\t%s %q\n", d.Kind, d.Key)
+		p("\t%s %s\n", d.Kind, difference(d))
 	}
+}
+
+// difference names a record.
+func difference(d diagnose.Difference) string {
+	if d.Member == "" {
+		return fmt.Sprintf("%q", d.Key)
+	}
+	return fmt.Sprintf("%q, member %q", d.Key, d.Member)
 }

@@ -28,7 +28,13 @@ type Keys interface {
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 	// Matches reports whether a key is one of them. It does not keep the key.
 	Matches(key string) bool
-	// ReadKeys reads some of them. The record of one that is not there is Gone.
+	// HasMembers reports whether each key has a row for each of its members.
+	HasMembers() bool
+	// Named is a record of a key, of which nothing is known but its name.
+	Named(key string) row.Record
+	// Missing is StillMissing at the server of a connection; nil: wherever the keys are.
+	Missing(ctx context.Context, c redisconn.Conn, records []row.Record) ([]row.Record, error)
+	// ReadKeys reads some of them. The record of one that is not there is Gone, unless keys have members.
 	ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yield func(flush.Page) error) error
 }
 
@@ -131,19 +137,27 @@ func (c *Capture) catchUp(ctx context.Context, f *feed) error {
 	return f.catchUp(ctx, heads)
 }
 
-// heads are the ends of the histories of all masters that are followed. conn is a connection to the master, if
-// there is only one.
-func (c *Capture) heads(ctx context.Context, conn redisconn.Conn) ([]follow.Position, error) {
+// heads are the ends of the histories of all masters that are followed.
+type heads struct {
+	all []follow.Position
+	// tries are those of the feed from before they were asked for: a master may be none any more since.
+	tries int
+}
+
+// heads asks for them. conn is a connection to the master, if there is only one.
+func (c *Capture) heads(ctx context.Context, conn redisconn.Conn) (at heads, err error) {
+	at.tries = c.feed().failures()
 	if conn != nil {
 		head, err := follow.Head(ctx, conn)
-		return []follow.Position{head}, err
+		at.all = []follow.Position{head}
+		return at, err
 	}
 	h := hubOf(c.store)
-	heads, err := atEach(ctx, h.masters(), func(conn redisconn.Conn) (follow.Position, error) { return follow.Head(ctx, conn) })
+	at.all, err = atEach(ctx, h.masters(), func(conn redisconn.Conn) (follow.Position, error) { return follow.Head(ctx, conn) })
 	if err != nil {
 		h.doubt()
 	}
-	return heads, err
+	return at, err
 }
 
 // atEach asks servers one after the other.
@@ -191,7 +205,7 @@ func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	if b.debt > 0 {
 		return c.readAll(ctx, conn, b, yield)
 	}
-	return c.readChanged(ctx, conn, b, yield)
+	return (&changed{Capture: c, conn: conn, batch: b, rows: st.Rows, yield: yield}).read(ctx)
 }
 
 // only is a connection to the master, if there is only one: what it says after a value was read is said by the
@@ -205,40 +219,6 @@ func (c *Capture) only(ctx context.Context) (redisconn.Conn, error) {
 		return nil, err
 	}
 	return masters[0].Borrow(ctx)
-}
-
-// readChanged yields the rows of the batch. The last page moves the place behind the changes.
-func (c *Capture) readChanged(ctx context.Context, conn redisconn.Conn, b *batch, yield func(flush.Page) error) error {
-	f := c.feed()
-	names := make([]string, 0, len(b.keys))
-	for key := range b.keys {
-		names = append(names, key)
-	}
-	var last *flush.Page
-	give := func(final bool) error {
-		last.Lane, last.Move = flush.InOrder, f.move(b, final)
-		return yield(*last)
-	}
-	err := c.keys.ReadKeys(ctx, conn, names, func(p flush.Page) error {
-		heads, err := c.saw(ctx, conn, b)
-		if err != nil {
-			return err
-		}
-		if err := c.sift(ctx, &p, heads); err != nil {
-			return err
-		}
-		if last != nil {
-			if err := give(false); err != nil {
-				return err
-			}
-		}
-		last = &p
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return give(true)
 }
 
 // readAll yields the rows of all keys.
@@ -264,7 +244,7 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 
 // sift keeps the rows of keys that are gone because a command has emptied the database, which may not have been
 // heard of when they were found missing.
-func (c *Capture) sift(ctx context.Context, p *flush.Page, heads []follow.Position) error {
+func (c *Capture) sift(ctx context.Context, p *flush.Page, heads heads) error {
 	gone := func(r row.Record) bool { return r.Gone }
 	if c.options.OnFlush == flushDelete || !slices.ContainsFunc(p.Records, gone) {
 		return nil
@@ -280,10 +260,10 @@ func (c *Capture) sift(ctx context.Context, p *flush.Page, heads []follow.Positi
 }
 
 // saw notes how far the masters are of which values were read.
-func (c *Capture) saw(ctx context.Context, conn redisconn.Conn, b *batch) ([]follow.Position, error) {
+func (c *Capture) saw(ctx context.Context, conn redisconn.Conn, b *batch) (heads, error) {
 	heads, err := c.heads(ctx, conn)
 	if err == nil {
-		err = c.feed().saw(b, heads)
+		err = c.feed().saw(b, heads.all)
 	}
 	return heads, c.fail("read changed keys of", err)
 }
@@ -393,5 +373,8 @@ func (c *Capture) fail(doing string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("%s %q for job %q: %w", doing, c.Name(), c.options.Job, redisconn.Explain(err))
+	if !errors.Is(err, follow.ErrRefused) { // which has its remedy
+		err = redisconn.Explain(err)
+	}
+	return fmt.Errorf("%s %q for job %q: %w", doing, c.Name(), c.options.Job, err)
 }

@@ -3,7 +3,6 @@ package capture
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,9 +25,10 @@ type feed struct {
 	need    int // how many masters there are; 0: that is not known
 	joined  bool
 	since   time.Time // when it was not joined any more
-	tries   int       // failed attempts to join
-	problem error     // of the last one, or why a stream ended
+	tries   int       // how often a stream was not followed
+	problem error     // why, the last time
 	news    []string  // how the streams were joined, for the operator
+	unread  []News
 
 	pending   map[string]struct{}
 	bytes     int
@@ -37,7 +37,8 @@ type feed struct {
 	emptied   string    // the command that has emptied the database, until somebody has decided
 	debts     int       // how often something was found for which all keys must be read
 	paid      int       // up to which of these that was done
-	why       string    // the first one that is not paid
+	reason    Reason    // of the first one that is not paid
+	why       string    // the same in words
 	deletes   bool      // every row may go that has no key
 	passAfter time.Time // there is no pass before
 
@@ -71,6 +72,7 @@ type mark struct {
 	backlog int64
 	line    *line // who follows it; nil: nobody
 	quiet   bool  // it is joined once more for another feed
+	heads   []seenHead
 }
 
 // former is the history before a failover: what was read of it beyond shared may have been lost.
@@ -108,7 +110,7 @@ func (f *feed) count() {
 	case was && !f.joined:
 		f.since = time.Now()
 	case f.joined && len(f.marks) > followed:
-		f.oweLocked("a master whose changes were followed is none any more")
+		f.oweLocked(otherMasters, "a master whose changes were followed is none any more")
 		f.marks = slices.DeleteFunc(f.marks, func(m *mark) bool { return m.line == nil })
 	}
 }
@@ -128,18 +130,18 @@ func (f *feed) free() (marks []*mark, at []follow.Position, gen int) {
 // joins notes that a master is followed. mine were free, and lost says of each why the stream does not go on
 // from there. It returns the mark of the master, and from where on it hears of changes; nil if it has begun
 // anew meanwhile.
-func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []string, own slots) (m *mark, from int64) {
+func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []follow.Loss, own slots) (m *mark, from int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gen != gen || !f.begun {
 		return nil, 0
 	}
-	why := ""
+	var why follow.Loss
 	for i, its := range mine {
-		if lost[i] != "" && (why == "" || strings.HasPrefix(why, follow.OtherHistory)) {
+		if lost[i] != (follow.Loss{}) && (why == (follow.Loss{}) || why.Code == follow.LostHistory) {
 			why = lost[i]
 		}
-		if lost[i] == "" && its.line == nil && (m == nil || its.at.Offset < m.at.Offset) {
+		if lost[i] == (follow.Loss{}) && its.line == nil && (m == nil || its.at.Offset < m.at.Offset) {
 			m = its
 		}
 	}
@@ -147,18 +149,22 @@ func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []str
 	case m == nil:
 		m = &mark{at: j.At, slots: own.name}
 		f.marks = append(f.marks, m)
+		how, where := follow.Began, "at the end of the stream"
+		if j.How == follow.Resynced {
+			how, where = j.How, "behind all data, which the server sent"
+		}
 		f.oweLocked(reason(l, why))
-		f.says("began at the end of the stream")
+		f.says(l, how, "began "+where)
 	case m.at.ReplID != j.At.ReplID:
 		m.former = former{m.at.ReplID, j.Shared}
 		if m.seen > j.Shared {
-			f.oweLocked("a failover may have lost writes of which rows were made")
+			f.oweLocked(lostFailover, "a failover may have lost writes of which rows were made")
 		}
 		f.promotions++
 		m.at.ReplID = j.At.ReplID
-		f.says("went on with the promoted master (+CONTINUE)")
+		f.says(l, follow.Promoted, "went on with the promoted master (+CONTINUE)")
 	case !m.quiet:
-		f.says("went on where it was left (+CONTINUE)")
+		f.says(l, follow.Continued, "went on where it was left (+CONTINUE)")
 	}
 	m.line, m.backlog, m.quiet = l, j.Backlog, false
 	f.problem = nil
@@ -169,17 +175,24 @@ func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []str
 }
 
 // reason says why a master is followed from its end.
-func reason(l *line, why string) string {
+func reason(l *line, why follow.Loss) (Reason, string) {
 	switch {
-	case l.hub.store != nil && l.hub.store.IsCluster() && (why == "" || strings.HasPrefix(why, follow.OtherHistory)):
-		return fmt.Sprintf("the changes of redis %s were not followed before", l.server.Address())
-	case why == "":
-		return "the stream is followed from its end"
+	case l.hub.store != nil && l.hub.store.IsCluster() && (why.Code == "" || why.Code == follow.LostHistory):
+		return otherMasters, fmt.Sprintf("the changes of redis %s were not followed before", l.server.Address())
+	case why.Code == "":
+		return otherMasters, "the stream is followed from its end"
 	}
-	return why
+	return map[follow.LossCode]Reason{
+		follow.LostHistory: lostHistory, follow.LostFailover: lostFailover, follow.LostBacklog: lostBacklog}[why.Code], why.Words
 }
 
-func (f *feed) says(news string) {
+// says reports how a stream was joined.
+func (f *feed) says(l *line, how follow.How, news string) {
+	address := ""
+	if l.server != nil {
+		address = "redis " + l.server.Address() + ": "
+	}
+	f.reports(Joined, how.String(), address+news)
 	if !slices.Contains(f.news, news) {
 		f.news = append(f.news, news)
 	}
@@ -204,7 +217,7 @@ func (f *feed) hasLocked(m *mark, own string, steady bool) {
 		return
 	}
 	m.doubt = own
-	f.oweLocked("slots of the cluster have changed hands")
+	f.oweLocked(otherSlots, "slots of the cluster have changed hands")
 	f.tell()
 }
 
@@ -213,8 +226,18 @@ func (f *feed) failed(err error) {
 	f.mu.Lock()
 	f.problem = err
 	f.tries++
+	if f.begun {
+		f.reports(Interrupted, breakOf(err), err.Error())
+	}
 	f.mu.Unlock()
 	f.tell()
+}
+
+// failures is how often a stream was not followed.
+func (f *feed) failures() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tries
 }
 
 // left notes that a master is not followed any more. quiet: it is in a moment.
@@ -228,11 +251,11 @@ func (f *feed) left(m *mark, l *line, quiet bool) {
 }
 
 // lose gives a mark up.
-func (f *feed) lose(m *mark, why string) {
+func (f *feed) lose(m *mark, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.at = follow.Position{}
-	f.oweLocked(why)
+	f.oweLocked(notReadable, why.Error())
 }
 
 // reaches notes that all changes of a master up to here were heard of.
@@ -259,7 +282,7 @@ func (f *feed) misses(m *mark, l *line, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.line == l {
-		f.oweLocked(why)
+		f.oweLocked(notKnown, why)
 	}
 }
 
@@ -280,7 +303,8 @@ func (f *feed) bound() {
 	if f.bytes <= f.budget {
 		return
 	}
-	f.oweLocked(fmt.Sprintf("more than %d keys changed before they could be flushed, which is all that memory is for", len(f.pending)))
+	f.oweLocked(tooMany, fmt.Sprintf("more than %d keys changed before they could be flushed, which is all that memory is for",
+		len(f.pending)))
 	f.clear()
 	f.full = true
 }
@@ -288,9 +312,9 @@ func (f *feed) bound() {
 func (f *feed) clear() { f.pending, f.bytes = map[string]struct{}{}, 0 }
 
 // oweLocked notes that all keys must be read.
-func (f *feed) oweLocked(why string) {
+func (f *feed) oweLocked(reason Reason, why string) {
 	if f.debts == f.paid {
-		f.why = why
+		f.reason, f.why = reason, why
 	}
 	f.debts++
 }
@@ -304,6 +328,13 @@ func (f *feed) backlog() int64 {
 		n += len(f.batch.keys)
 	}
 	return int64(n)
+}
+
+// ends makes whoever waits for it hear that nothing will be heard of any more.
+func (f *feed) ends() {
+	f.mu.Lock()
+	f.begun = false
+	f.mu.Unlock()
 }
 
 // close ends it.

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,7 +54,7 @@ func fed(t testing.TB, budget int) heard {
 // joinsAt lets the line join.
 func (g *heard) joinsAt(j follow.Joined) {
 	free, at, gen := g.free()
-	mark, from := g.joins(g.line, gen, j, free, make([]string, len(at)), slots{name: noSlots})
+	mark, from := g.joins(g.line, gen, j, free, make([]follow.Loss, len(at)), slots{name: noSlots})
 	g.mark, g.ears = mark, []ear{{g.feed, mark, from}}
 }
 
@@ -184,10 +186,50 @@ func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
 	}
 }
 
+// A run that would find nothing to do rests, and what changes meanwhile waits for it.
+func TestABatchThatIsWrittenIsNoReasonForARun(t *testing.T) {
+	f := fed(t, 1<<20)
+	f.hears(2, "SET s:1 x")
+	f.Reached(follow.Position{ReplID: "id", Offset: 1 << 20, DB: 2}) // much more than a part of the backlog
+	b, _, err := f.take(flushStop)
+	if err != nil || len(b.keys) != 1 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if !f.works() {
+		t.Error("the batch is not written, and no run would begin")
+	}
+	f.move(b, true)
+	if f.works() {
+		t.Error("a run would begin for a place that is written")
+	}
+	f.Reached(follow.Position{ReplID: "id", Offset: 2 << 20, DB: 2})
+	if !f.works() {
+		t.Error("no run would move the place after the stream")
+	}
+
+	f = fed(t, 1<<20)
+	f.oweLocked(notKnown, "a reason")
+	pass, _, err := f.take(flushStop)
+	if err != nil || pass.debt == 0 {
+		t.Fatalf("%+v, %v", pass, err)
+	}
+	p, err := parsePlace(f.move(pass, false).To)
+	if f.pay(pass); err != nil || !f.settle(pass.text, p) || !f.works() {
+		t.Fatalf("no run would write that the pass is over: %v", err)
+	}
+	last, _, err := f.take(flushStop)
+	if err != nil || last == nil {
+		t.Fatalf("%+v, %v", last, err)
+	}
+	if f.move(last, true); f.works() {
+		t.Error("a run would begin although it is written that the pass is over")
+	}
+}
+
 func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
 	f := fed(t, 1<<20)
-	f.oweLocked("a reason")
-	f.oweLocked("another one")
+	f.oweLocked(notKnown, "a reason")
+	f.oweLocked(notKnown, "another one")
 	b, note, err := f.take(flushStop)
 	if err != nil || b.debt != 2 || !strings.HasSuffix(note, "all keys are read: a reason") {
 		t.Fatalf("%+v, %q, %v", b, note, err)
@@ -197,7 +239,7 @@ func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
 		t.Error("it is paid")
 	}
 	b.missed = nil
-	f.oweLocked("meanwhile")
+	f.oweLocked(notKnown, "meanwhile")
 	if f.pay(b); f.paid != 2 || f.debts != 3 {
 		t.Errorf("%d of %d are paid", f.paid, f.debts)
 	}
@@ -220,6 +262,44 @@ func TestSlotsThatGoTwiceLeadToAPassTwice(t *testing.T) {
 			t.Fatal("a pass that was made is owed still")
 		}
 		g.has(g.line, "b")
+	}
+}
+
+// What is waited for may never be heard: of a master that is none any more, whenever that was found out.
+func TestAWaitForAFormerMasterEnds(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		f := fed(t, 1<<20)
+		at := heads{[]follow.Position{{ReplID: "gone", Offset: 1}}, f.failures()}
+		ends := func() { f.failed(fmt.Errorf("redis: %w", follow.ErrNotMaster)) }
+		if before {
+			ends()
+		} else {
+			time.AfterFunc(10*time.Millisecond, ends)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		for wait, err := range map[string]error{"hear": f.hear(ctx, at), "catchUp": f.catchUp(ctx, at)} {
+			if !errors.Is(err, follow.ErrNotMaster) {
+				t.Errorf("found out before: %v; %s ends with %v", before, wait, err)
+			}
+		}
+		cancel()
+	}
+}
+
+// A master that was replaced may answer for a while yet: of its history nothing will be heard, though the stream of the promoted
+// one is followed and does not break.
+func TestAWaitForTheHistoryOfAReplacedMasterEnds(t *testing.T) {
+	g := fed(t, 1<<20)
+	g.left(g.mark, g.line, false)
+	g.failed(errors.New("the stream broke"))
+	g.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "promoted", Offset: 100}, Shared: 100, Backlog: 1 << 20})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	at := heads{[]follow.Position{{ReplID: "id", Offset: 200}}, g.failures()}
+	for wait, err := range map[string]error{"hear": g.hear(ctx, at), "catchUp": g.catchUp(ctx, at)} {
+		if !errors.Is(err, follow.ErrNotMaster) {
+			t.Errorf("%s: %v", wait, err)
+		}
 	}
 }
 
@@ -271,7 +351,7 @@ func TestJobsOfOneStreamHearFromTheirOwnPlacesOn(t *testing.T) {
 	later.restart("base", place{marks: []placeMark{{at: at, slots: noSlots}}, owed: owesNothing})
 	later.expect(1)
 	free, _, gen := later.free()
-	mark, from := later.joins(f.line, gen, follow.Joined{How: follow.Continued, At: at}, free, []string{""}, slots{name: noSlots})
+	mark, from := later.joins(f.line, gen, follow.Joined{How: follow.Continued, At: at}, free, make([]follow.Loss, 1), slots{name: noSlots})
 	f.ears = append(f.ears, ear{later, mark, from})
 	f.hears(2, "FLUSHDB", "SET s:1 x", "SET s:2 x") // these end at 101, 102 and 103
 	f.Reached(follow.Position{ReplID: "id", Offset: 103, DB: 2})
@@ -304,7 +384,7 @@ func TestManyChangesAreGathered(t *testing.T) {
 		}
 	}
 	f.feed.mu.Lock()
-	f.feed.oweLocked("a test")
+	f.feed.oweLocked(notKnown, "a test")
 	f.feed.mu.Unlock()
 	if got := f.gathers(); got != 0 {
 		t.Errorf("a pass waits %v", got)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/follow"
 )
 
 // hub follows the masters of a store for all captures in it: one connection to each.
@@ -22,7 +23,8 @@ type hub struct {
 
 	mu    sync.Mutex
 	feeds []*feed
-	watch *watch // nil: nobody listens
+	watch *watch        // nil: nobody listens
+	ended chan struct{} // closed once the watch before has ended; nil: there was none
 	shut  bool
 }
 
@@ -64,7 +66,7 @@ func (h *hub) add(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.shut {
-		f.failed(errors.New("baton has closed the store"))
+		f.ends()
 		return
 	}
 	h.feeds = append(h.feeds, f)
@@ -128,9 +130,11 @@ func poke(c chan struct{}) {
 	}
 }
 
+// begin follows the masters, once what did so before has ended: its lines would take the places of the new ones.
 func (h *hub) begin() *watch {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
+	before, done := h.ended, make(chan struct{})
+	h.ended = done
 	w := &watch{hub: h, nudge: make(chan struct{}, 1)}
 	w.end = func() {
 		cancel()
@@ -143,6 +147,9 @@ func (h *hub) begin() *watch {
 				l.end()
 			}
 		}()
+		if before != nil {
+			<-before
+		}
 		w.run(ctx)
 	}()
 	return w
@@ -151,7 +158,7 @@ func (h *hub) begin() *watch {
 func (w *watch) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := lookEvery
-		if err := w.look(ctx); err != nil && len(w.lines) == 0 {
+		if err := w.look(ctx); err != nil && len(w.lines) == 0 && ctx.Err() == nil {
 			for _, f := range w.hub.listeners() {
 				f.failed(err)
 			}
@@ -183,13 +190,14 @@ func (w *watch) look(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var lines []*line
+	var lines, gone []*line
 	for _, l := range w.lines {
 		if slices.Contains(servers, l.server) {
 			lines = append(lines, l)
 			continue
 		}
 		l.end() // first: whoever has its place may go on from there
+		gone = append(gone, l)
 	}
 	old := len(lines)
 	for _, s := range servers {
@@ -205,6 +213,11 @@ func (w *watch) look(ctx context.Context) (err error) {
 		}
 	}
 	w.hub.mu.Unlock()
+	for _, l := range gone { // a run may wait for what it would have said
+		for _, f := range w.hub.listeners() {
+			f.failed(fmt.Errorf("redis %s: %w", l.server.Address(), follow.ErrNotMaster))
+		}
+	}
 	for _, l := range lines[old:] {
 		l.begin(ctx)
 	}

@@ -24,6 +24,7 @@ const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 	steadyAfter  = 30 * time.Second
+	refusedPause = time.Minute // of a stream that an operator has to grant
 )
 
 // line follows one master, for all feeds that there are when it joins the stream.
@@ -96,17 +97,27 @@ func (l *line) run(ctx context.Context) {
 		err := l.once(session)
 		anew := errors.Is(context.Cause(session), errAnew)
 		cancel(nil)
-		l.leave(err, anew)
+		l.leave(anew)
 		if anew {
 			continue
+		}
+		if ctx.Err() != nil {
+			return // and a feed that has come since waits for the next line
+		}
+		for _, f := range l.hub.listeners() {
+			f.failed(err)
 		}
 		l.table = nil // the server may be another one
 		if time.Since(began) > steadyAfter {
 			pause = firstPause
 		}
 		l.hub.doubt()
+		wait := pause
+		if errors.Is(err, follow.ErrRefused) {
+			wait = refusedPause
+		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(wait):
 			pause = min(2*pause, longestPause)
 		case <-l.wake:
 		case <-ctx.Done():
@@ -115,16 +126,11 @@ func (l *line) run(ctx context.Context) {
 }
 
 // leave says that the stream is not followed any more.
-func (l *line) leave(err error, anew bool) {
+func (l *line) leave(anew bool) {
 	for _, e := range l.ears {
 		e.feed.left(e.mark, l, anew)
 	}
 	l.ears = nil
-	if !anew {
-		for _, f := range l.hub.listeners() {
-			f.failed(err)
-		}
-	}
 }
 
 // once joins the stream and follows it until it breaks.
@@ -170,7 +176,7 @@ func (l *line) once(ctx context.Context) (err error) {
 	err = s.Follow(ctx, l)
 	if errors.Is(err, follow.ErrGarbled) {
 		for _, e := range l.ears {
-			e.feed.lose(e.mark, err.Error())
+			e.feed.lose(e.mark, err)
 		}
 	}
 	return err

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strconv"
 	"strings"
 
@@ -47,6 +48,11 @@ func (p place) String() string {
 	fmt.Fprintf(&b, "%c %d", p.owed, p.serial)
 	return b.String()
 }
+
+// sumOf stands for the text of a place: a pass has one for each of its pages, and those of a Cluster are long.
+func sumOf(text string) uint64 { return maphash.String(seed, text) }
+
+var seed = maphash.MakeSeed()
 
 const wordsOfMark = 5
 

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ type batch struct {
 	promotions int   // of the feed, when the last values were read
 	text       string
 	place      place
-	places     []string // all that the database may have made of it
+	places     []uint64 // the sums of all that the database may have made of it
 	final      string   // the last of them
 }
 
@@ -47,17 +48,35 @@ func (f *feed) resume(ctx context.Context, text string) error {
 		f.restart(text, p)
 		f.hub.add(f)
 	}
-	return f.until(ctx, func() bool { return f.joined || f.movesOnly() })
+	return f.until(ctx, f.failures(), func() bool { return f.joined || f.movesOnly() })
 }
 
 // catchUp waits until all changes up to here have been heard of, if the streams are followed.
-func (f *feed) catchUp(ctx context.Context, heads []follow.Position) error {
-	return f.until(ctx, func() bool { return f.movesOnly() || f.heard(heads) })
+func (f *feed) catchUp(ctx context.Context, heads heads) error {
+	return f.hearOr(ctx, heads, f.movesOnly)
 }
 
 // hear is that, where it is not enough that a place can be moved.
-func (f *feed) hear(ctx context.Context, heads []follow.Position) error {
-	return f.until(ctx, func() bool { return f.heard(heads) })
+func (f *feed) hear(ctx context.Context, heads heads) error {
+	return f.hearOr(ctx, heads, func() bool { return false })
+}
+
+// hearOr is hear, or until enough is so. A master that was replaced, and does not know it yet, may have named the end of its
+// history: nothing of that will be heard, while the streams are followed.
+func (f *feed) hearOr(ctx context.Context, heads heads, enough func() bool) (err error) {
+	var former error
+	err = f.until(ctx, heads.tries, func() bool {
+		if f.joined && slices.ContainsFunc(heads.all, func(head follow.Position) bool { return !f.follows(head.ReplID) }) {
+			former = fmt.Errorf("a master answered that was replaced: %w", follow.ErrNotMaster)
+		}
+		return former != nil || enough() || f.heard(heads.all)
+	})
+	return cmp.Or(err, former)
+}
+
+// follows reports whether the history of that name is followed.
+func (f *feed) follows(replID string) bool {
+	return slices.ContainsFunc(f.marks, func(m *mark) bool { return m.line != nil && m.at.ReplID == replID })
 }
 
 func (f *feed) heard(heads []follow.Position) bool {
@@ -71,14 +90,14 @@ func (f *feed) heard(heads []follow.Position) bool {
 // errReleased: nothing will be heard of any more.
 var errReleased = errors.New("the stream is not followed any more: the job was taken out or replaced, or its store was closed")
 
-// until waits until something is so. Its error says why a stream is not followed.
-func (f *feed) until(ctx context.Context, so func() bool) error {
+// until waits until something is so. Its error says why a stream is not followed, as of more failures than tries.
+func (f *feed) until(ctx context.Context, tries int, so func() bool) error {
 	tick := time.NewTicker(time.Second) // after a reload another run may have taken the entry of changed
 	defer tick.Stop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for tries := f.tries; !so(); {
-		if f.tries > tries && f.problem != nil {
+	for !so() {
+		if f.problem != nil && (f.tries > tries || errors.Is(f.problem, follow.ErrRefused)) {
 			return f.problem
 		}
 		if !f.begun {
@@ -118,7 +137,7 @@ func (f *feed) settle(text string, p place) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.batch
-	if !f.begun || text != f.base && (b == nil || !slices.Contains(b.places, text)) {
+	if !f.begun || text != f.base && (b == nil || !slices.Contains(b.places, sumOf(text))) {
 		return false
 	}
 	moved := b != nil && (text == b.final || b.debt > 0 && text != f.base)
@@ -155,9 +174,9 @@ func (f *feed) restart(text string, p place) {
 	}
 	switch {
 	case text == "":
-		f.oweLocked("the job is new")
+		f.oweLocked(isNew, "the job is new")
 	case p.owed != owesNothing:
-		f.oweLocked("an earlier pass was not finished")
+		f.oweLocked(notFinished, "an earlier pass was not finished")
 	}
 }
 
@@ -175,6 +194,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 	case f.passes():
 		b = &batch{debt: f.debts, owed: f.owes()}
 		notes = append(notes, "all keys are read: "+f.why)
+		f.reports(PassBegun, string(f.reason), f.why)
 		f.full = false
 	case len(f.pending) == 0 && !f.shouldMove():
 		return nil, "", nil
@@ -212,7 +232,7 @@ func (f *feed) decide(onFlush string) error {
 	case flushPass, flushDelete:
 		f.emptied = ""
 		f.deletes = f.deletes || onFlush == flushDelete
-		f.oweLocked(command + " was called, and on_flush is " + onFlush)
+		f.oweLocked(wasEmptied, command+" was called, and on_flush is "+onFlush)
 		return nil
 	}
 	return fmt.Errorf("%w by %s: nothing is written until somebody has decided. If that was a mistake, put the data back. Then set "+
@@ -249,7 +269,7 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	}
 	m := &flush.Move{From: b.text, To: to.String()}
 	b.text, b.place = m.To, to
-	b.places = append(b.places, m.To)
+	b.places = append(b.places, sumOf(m.To))
 	if final {
 		b.final = m.To
 	}
@@ -269,7 +289,7 @@ func (f *feed) saw(b *batch, heads []follow.Position) error {
 		}
 		m := f.marks[i]
 		if head.ReplID != m.at.ReplID && head.Offset > m.former.shared || head.ReplID == m.at.ReplID && b.promotions != f.promotions {
-			f.oweLocked("values were read of a master that was replaced in that moment")
+			f.oweLocked(lostFailover, "values were read of a master that was replaced in that moment")
 		}
 		m.seen = max(m.seen, head.Offset)
 	}
@@ -289,6 +309,8 @@ func (f *feed) pay(b *batch) {
 		return
 	case b.missed != nil: // changes go on meanwhile
 		f.passAfter = time.Now().Add(retryPass)
+		f.reports(PassEnded, incomplete, b.missed.Error())
+		f.reason = missedAnyhow
 		return
 	}
 	for _, t := range b.marks {
@@ -296,6 +318,7 @@ func (f *feed) pay(b *batch) {
 			t.slots, t.doubt = t.own, ""
 		}
 	}
+	f.reports(PassEnded, complete, "all keys were read")
 	if f.paid = max(f.paid, b.debt); f.paid == f.debts {
 		f.deletes = false
 	}
@@ -310,16 +333,36 @@ const (
 
 // shouldMove reports whether the place in the database is to follow the streams, without any changes.
 func (f *feed) shouldMove() bool {
+	text, owed, bases := f.written()
 	switch {
 	case len(f.marks) == 0:
 		return false
-	case f.base == "" || f.place.owed != f.owes(): // the pass that was owed is over
+	case text == "" || owed != f.owes(): // the pass that was owed is over
 		return true
 	}
 	return slices.ContainsFunc(f.marks, func(m *mark) bool {
-		return m.at != m.base && (!f.joined || m.at.ReplID != m.base.ReplID ||
-			time.Since(f.moved) > moveEvery || m.at.Offset-m.base.Offset > m.backlog/moveShare)
+		base := m.base
+		if at, ok := bases[m]; ok {
+			base = at
+		}
+		return m.at != base && (!f.joined || m.at.ReplID != base.ReplID ||
+			time.Since(f.moved) > moveEvery || m.at.Offset-base.Offset > m.backlog/moveShare)
 	})
+}
+
+// written is the place in the database, as far as can be known before the next run reads it: if all pages of the
+// batch were given away they are committed, or their run has failed and another one follows. Else a run would
+// begin for nothing after every batch that is long, and rest.
+func (f *feed) written() (text string, owed owed, bases map[*mark]follow.Position) {
+	b := f.batch
+	if b == nil || b.final == "" {
+		return f.base, f.place.owed, nil
+	}
+	bases = make(map[*mark]follow.Position, len(b.marks))
+	for _, t := range b.marks {
+		bases[t.mark] = t.at
+	}
+	return b.final, b.place.owed, bases
 }
 
 // works reports whether a run would do something, or has to say something.
@@ -333,37 +376,6 @@ func (f *feed) works() bool {
 		return len(f.pending) > 0 || f.shouldMove()
 	}
 	return f.movesOnly() || time.Since(f.since) > patience
-}
-
-// The pause between two batches grows with the keys of the last one. Below 1,000 changes a second it is next to
-// nothing; above 10,000 it grows to the longest, and what changes several times meanwhile is read, and written, once.
-const (
-	pauseOfKey    = 100 * time.Microsecond
-	longestGather = 250 * time.Millisecond
-)
-
-// gathers is how long changes are still to be gathered before the next batch is taken.
-func (f *feed) gathers() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.emptied != "" || f.passes() || !f.joined {
-		return 0
-	}
-	return min(time.Duration(f.taken)*pauseOfKey, longestGather) - time.Since(f.takenAt)
-}
-
-// gather waits that long.
-func (f *feed) gather(ctx context.Context) error {
-	pause := f.gathers()
-	if pause <= 0 {
-		return nil
-	}
-	select {
-	case <-time.After(pause):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // patience is how long a stream may be interrupted before that is an error.

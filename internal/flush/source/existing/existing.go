@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -28,13 +29,11 @@ var ErrNone = errors.New("cannot be read beside its flush")
 // Check says why a job of such a source has no keys to mark or to compare; nil: it has.
 func Check(kind spec.Kind) error {
 	switch {
-	case kind.Delivers == spec.States && kind.Key != spec.KeyOfAll:
-		return nil
 	case kind.Delivers == spec.States:
-		return fmt.Errorf("a source of type %s %w: its rows are the members of one key, and no keys", kind.Type, ErrNone)
+		return nil
 	case kind.Watermark:
-		return fmt.Errorf("counters with mode: watermark %w: the table has what was counted since the job began, and every run reads "+
-			"all totals", ErrNone)
+		return fmt.Errorf("counters with mode: watermark %w: every run reads all totals, and adds to a row what its total has "+
+			"grown by; the row also has what was in it before the job began, of which Redis knows nothing", ErrNone)
 	case kind.Delivers == spec.Increments:
 		return fmt.Errorf("a source of type %s %w: what was flushed is not in Redis any more, and the rest is in no row",
 			kind.Type, ErrNone)
@@ -63,13 +62,18 @@ type Keys struct {
 var _ verify.Source = (*Keys)(nil)
 
 // Open makes the keys of a job that o describes, delivering these inputs. marks is the flush's own source.
-func Open(store *redisconn.Store, o source.Options, inputs []string, marks flush.Source, newID func() (string, error)) (*Keys, error) {
+func Open(
+	store *redisconn.Store, o source.Options, inputs []string, marks flush.Source, newID func() (string, error),
+) (verify.Source, error) {
 	kind, ok := spec.Find(o.Type, o.Key, o.Watermark)
 	if !ok {
 		return nil, fmt.Errorf("no source is of type %q", o.Type)
 	}
 	if err := Check(kind); err != nil {
 		return nil, err
+	}
+	if kind.Key == spec.KeyOfAll {
+		return openMembers(store, o, inputs, newID)
 	}
 	if kind.Type == spec.Hashes {
 		o.Value = "hash"
@@ -109,36 +113,44 @@ type place struct {
 	At     string   `json:"at,omitzero"`    // the one that is being read
 	Run    string   `json:"run,omitzero"`   // its run id: another process has other cursors
 	Cursor string   `json:"cursor,omitzero"`
+	Slots  string   `json:"slots,omitzero"` // which the servers of a Cluster had when it began
 }
 
 // Keys implements verify.Source.
-func (k *Keys) Keys(ctx context.Context, text string) (keys []string, next string, part float64, err error) {
+func (k *Keys) Keys(ctx context.Context, text string) (some verify.Some, err error) {
 	var p place
 	if text != "" {
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
-			return nil, "", 0, fmt.Errorf("the place %.80q among the keys of %q cannot be read: %w", text, k.Name(), err)
+			return some, fmt.Errorf("the place %.80q among the keys of %q cannot be read: %w", text, k.Name(), err)
 		}
 	}
 	masters, err := k.store.Masters(ctx)
 	if err != nil {
-		return nil, "", 0, k.fail("scan", err)
+		return some, k.fail("scan", err)
 	}
-	at, read := k.turn(masters, &p)
-	if at == nil {
-		return nil, "", 1, nil
-	}
-	if keys, err = k.scan(ctx, at, &p); err != nil {
-		return nil, "", 0, k.fail("scan", err)
-	}
-	part = (float64(read) + fraction(p.Cursor)) / float64(len(masters))
-	if p.Cursor == "0" {
-		p = place{Done: append(p.Done, p.At)}
-		if at, _ = k.turn(masters, &p); at == nil {
-			return keys, "", 1, nil
+	if text == "" {
+		if p.Slots, err = k.slots(ctx, masters); err != nil {
+			return some, k.fail("scan", err)
 		}
 	}
+	at, read := k.turn(masters, &p)
+	if at != nil {
+		if some, err = k.scan(ctx, at, &p); err != nil {
+			return some, k.fail("scan", err)
+		}
+		some.Part = (float64(read) + fraction(p.Cursor)) / float64(len(masters))
+		if p.Cursor == "0" {
+			p = place{Done: append(p.Done, p.At), Slots: p.Slots}
+			at, _ = k.turn(masters, &p)
+		}
+	}
+	if at == nil {
+		some.Part, some.Missed = 1, k.missed(ctx, masters, p.Slots)
+		return some, nil
+	}
 	encoded, err := json.Marshal(p)
-	return keys, string(encoded), part, err
+	some.Next = string(encoded)
+	return some, err
 }
 
 // turn is the server that is to be read next, and how many are done; nil if all are.
@@ -165,14 +177,19 @@ func (k *Keys) turn(masters []*redisconn.Server, p *place) (at *redisconn.Server
 }
 
 // scan reads the next keys of a server.
-func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) ([]string, error) {
+func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) (some verify.Some, err error) {
 	c, err := at.Borrow(ctx)
 	if err != nil {
-		return nil, err
+		return some, err
 	}
 	defer c.Close() // it goes back to the pool
-	if err := k.checkRun(ctx, c, p); err != nil {
-		return nil, err
+	held, err := k.checkRun(ctx, c, p)
+	if err != nil {
+		return some, err
+	}
+	before := 0.0
+	if p.Cursor != "0" {
+		before = fraction(p.Cursor)
 	}
 	args := []any{p.Cursor, "MATCH", k.pattern.Glob(), "COUNT", scanned, "TYPE", k.redis}
 	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", args...))
@@ -180,29 +197,85 @@ func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) ([]stri
 		reply, err = redis.Values(redis.DoContext(c, ctx, "SCAN", args[:len(args)-2]...))
 	}
 	if err != nil {
-		return nil, err
+		return some, err
 	}
 	var found []string
 	if _, err := redis.Scan(reply, &p.Cursor, &found); err != nil {
-		return nil, err
+		return some, err
 	}
 	found = slices.DeleteFunc(found, func(key string) bool { return !k.Matches(key) })
 	slices.Sort(found)
-	return slices.Compact(found), nil
+	some.Keys = slices.Compact(found)
+	some.Looked = int(math.Ceil(max(0, fraction(p.Cursor)-before) * float64(held)))
+	return some, nil
 }
 
-// checkRun makes a server that is another process than before be read from the beginning.
-func (k *Keys) checkRun(ctx context.Context, c redis.Conn, p *place) error {
-	info, err := redis.String(redis.DoContext(c, ctx, "INFO", "server"))
-	if err != nil {
-		return err
+// slots are those of all masters of a Cluster, and who has which; "" of another deployment, and while one is on
+// its way.
+func (k *Keys) slots(ctx context.Context, masters []*redisconn.Server) (string, error) {
+	if !k.store.IsCluster() {
+		return "", nil
 	}
-	_, run, _ := strings.Cut(info, "run_id:")
-	run, _, _ = strings.Cut(run, "\r\n")
-	if p.Run != run {
-		p.Run, p.Cursor = run, "0"
+	var all []string
+	for _, m := range masters {
+		c, err := m.Borrow(ctx)
+		if err != nil {
+			return "", err
+		}
+		text, err := redis.String(redis.DoContext(c, ctx, "CLUSTER", "NODES"))
+		_ = c.Close() // it goes back to the pool
+		if err != nil {
+			return "", err
+		}
+		own, moving := redisconn.OwnSlots(text)
+		if moving {
+			return "", nil
+		}
+		if words := strings.SplitN(own, " ", 3); len(words) == 3 { // not the node and its epoch: a failover changes those
+			all = append(all, words[2])
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; "), nil
+}
+
+// missed says why keys may have been read at no master: those that moved from one that was not read yet to one that
+// was.
+func (k *Keys) missed(ctx context.Context, masters []*redisconn.Server, before string) error {
+	now, err := k.slots(ctx, masters)
+	switch {
+	case err != nil:
+		return err
+	case k.store.IsCluster() && (now == "" || now != before):
+		return errors.New("slots of the cluster moved meanwhile")
 	}
 	return nil
+}
+
+// checkRun makes a server that is another process than before be read from the beginning. It returns how many keys
+// the server has.
+func (k *Keys) checkRun(ctx context.Context, c redis.Conn, p *place) (held int64, err error) {
+	var infos [2]string
+	for i, section := range []string{"server", "keyspace"} {
+		if infos[i], err = redis.String(redis.DoContext(c, ctx, "INFO", section)); err != nil {
+			return 0, err
+		}
+	}
+	if run := runOf(infos[0]); p.Run != run {
+		p.Run, p.Cursor = run, "0"
+	}
+	if _, number, ok := strings.Cut(infos[1], fmt.Sprintf("\ndb%d:keys=", k.store.Database())); ok { // else it has none
+		number, _, _ = strings.Cut(number, ",")
+		held, err = strconv.ParseInt(number, 10, 64)
+	}
+	return held, err
+}
+
+// runOf is the run id of a server, as INFO has it.
+func runOf(info string) string {
+	_, run, _ := strings.Cut(info, "run_id:")
+	run, _, _ = strings.Cut(run, "\r\n")
+	return run
 }
 
 // fraction is which part of a server's keys lies before a cursor: Redis counts it up from its highest bit.
@@ -228,20 +301,6 @@ func (k *Keys) Read(ctx context.Context, keys []string, yield func([]row.Record)
 	}
 	defer c.Close() // it goes back to the pool
 	return k.ReadKeys(ctx, c, keys, func(p flush.Page) error { return yield(p.Records) })
-}
-
-// Named implements verify.Source.
-func (k *Keys) Named(key string) row.Record {
-	r := row.Record{Key: key, Inputs: make([]row.Raw, len(k.inputs))}
-	captures, _ := k.pattern.Match(key, nil)
-	for i, input := range k.inputs {
-		if at := slices.Index(k.pattern.Names, input); at >= 0 && at < len(captures) {
-			r.Inputs[i] = row.Raw{Text: captures[at], OK: true}
-		} else if input == row.InputKey {
-			r.Inputs[i] = row.Raw{Text: key, OK: true}
-		}
-	}
-	return r
 }
 
 // KeyOf implements verify.Source.

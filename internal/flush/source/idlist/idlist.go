@@ -14,9 +14,6 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Over makes a list over a text that others have collected, see [List.AddAt].
-func Over(text []byte) *List { return &List{text: text} }
-
 // List collects ids and sorts them. It has no pointer for each id: the garbage
 // collector would follow a million of them again and again while pages are written.
 type List struct {
@@ -53,19 +50,40 @@ func (p *List) Len() int { return len(p.places) }
 
 // Add takes in an id.
 func (p *List) Add(id []byte) {
-	p.places = append(p.places, row.Ranked{At: uint32(len(p.text)), Size: uint32(len(id))})
-	if len(id) >= 64*longID && cap(p.text)-len(p.text) < len(id) {
-		// Not by doubling: each step would leave one behind. A reply may have some more than fill it.
-		p.text = append(make([]byte, 0, max(longText, len(p.text)+2*len(id))), p.text...)
-	}
+	p.place(len(id))
 	p.text = append(p.text, id...)
+}
+
+// AddText takes in an id.
+func (p *List) AddText(id string) {
+	p.place(len(id))
+	p.text = append(p.text, id...)
+}
+
+// place has room for an id of so many bytes.
+func (p *List) place(size int) {
+	p.places = append(p.places, row.Ranked{At: uint32(len(p.text)), Size: uint32(size)})
+	if size >= 64*longID && cap(p.text)-len(p.text) < size {
+		// Not by doubling: each step would leave one behind. A reply may have some more than fill it, few if they are huge.
+		room := 2 * size
+		if size >= longText {
+			room = size
+		}
+		p.text = append(make([]byte, 0, max(longText, len(p.text)+room)), p.text...)
+	}
 }
 
 func (p *List) id(at row.Ranked) []byte { return p.text[at.At : at.At+at.Size] }
 
-// AddAt takes in an id that is a part of the text which the list was made over.
+// AddAt takes in an id that is a part of a text which others collect: see [List.Over].
 func (p *List) AddAt(at, size int) {
 	p.places = append(p.places, row.Ranked{At: uint32(at), Size: uint32(size)})
+}
+
+// Over says which text that is.
+func (p *List) Over(text []byte) *List {
+	p.text = text
+	return p
 }
 
 // Each yields where the ids are in the text.

@@ -109,7 +109,7 @@ func TestManyIDsSortAsFewDo(t *testing.T) {
 			places = append(places, [2]int{len(text), len(s)})
 			text = append(text, s...)
 		}
-		ids := Over(text)
+		ids := (&List{}).Over(text)
 		for _, p := range places {
 			ids.AddAt(p[0], p[1])
 		}

@@ -30,8 +30,11 @@ const mostRoom = 10_000
 // follows the replies.
 type Filler struct {
 	redisconn.Pace
-	bytes int          // the aim for a page
-	waits []row.Record // that were read and are too long for the page before
+	bytes  int          // the aim for a page
+	waits  []row.Record // that were read and are too long for the page before
+	most   int          // records of the page
+	read   []row.Record // reused: see Records
+	memory *Memory      // of the page that was filled last; nil once it is handed over
 }
 
 // NewFiller makes pages of so many bytes.
@@ -43,7 +46,9 @@ func NewFiller(bytes int) Filler {
 // their order, of one at least, or of fewer than it is given. A record that is too long for a page
 // is one by itself. The ids of the next page follow those of this one.
 func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error)) (page []row.Record, err error) {
-	page = make([]row.Record, 0, min(len(ids), mostRoom))
+	f.most = min(len(ids), mostRoom)
+	f.memory = NewMemory(f.most)
+	page = f.memory.Records
 	for size := 0; len(page) < len(ids); {
 		if len(f.waits) == 0 {
 			some := ids[len(page):]
@@ -56,11 +61,33 @@ func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error
 		size += bytes
 		page = append(page, f.waits[:fit]...)
 		if f.waits = f.waits[fit:]; len(f.waits) > 0 {
+			f.memory.shared = true
 			break
 		}
 		f.waits = nil // or a record would be kept in memory behind the page
+		clear(f.read)
 	}
+	f.memory.Records = page
 	return page, nil
+}
+
+// Left is what is to be called once the page that was filled last has left. Here it is not kept in memory any more.
+func (f *Filler) Left() func() {
+	m := f.memory
+	f.memory = nil
+	return m.Left
+}
+
+// Records are n empty records with that many inputs each, for what Fill reads: they are copied into the page.
+func (f *Filler) Records(n, inputs int) []row.Record {
+	if len(f.read) < n {
+		f.read = make([]row.Record, n)
+	}
+	records := f.read[:n]
+	for i := range records {
+		records[i] = row.Record{Inputs: f.memory.Raws(inputs, f.most*inputs)}
+	}
+	return records
 }
 
 // Fitting is how many of the records fit into so many bytes, and how many these have; where

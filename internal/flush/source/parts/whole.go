@@ -11,25 +11,29 @@ import (
 // What becomes of it follows from its fields alone: Redis may lose, in a failover, how it was cut.
 type Whole struct {
 	of, size int
-	text     []byte // pairs, as in a window
-	long     bool   // the text is too long, and given up
-	fields   *idlist.List
+	text     []byte       // pairs, as in a window
+	long     bool         // the text is too long, and given up
+	fields   *idlist.List // found while Redis scans, which takes longer
 }
 
 // mostText is how much text is cut by order, in bytes.
 const mostText = 8 << 20
 
 // NewWhole is for so many parts of a stage that had that many fields when it was made.
-func NewWhole(of, size int) *Whole { return &Whole{of: of, size: size} }
+func NewWhole(of, size int) *Whole { return &Whole{of: of, size: size, fields: &idlist.List{}} }
 
 // Add takes in a pair.
 func (w *Whole) Add(field, value []byte) {
 	if w.long {
 		return
 	}
+	at := len(w.text)
 	if w.text = pack(w.text, field, value); len(w.text) > 2*mostText { // some may come twice
-		w.text, w.long = nil, true
+		w.text, w.fields, w.long = nil, nil, true
+		return
 	}
+	from, to := end(w.text, at)
+	w.fields.AddAt(from, to-from)
 }
 
 // Cut sorts the fields in the order of a database's key, and cuts them into parts of the same
@@ -38,8 +42,7 @@ func (w *Whole) Cut() (ends string) {
 	if w.long {
 		return byHash
 	}
-	w.fields = fieldsOf(w.text)
-	w.fields.Sort()
+	w.fields.Over(w.text).Sort()
 	length := 0
 	for _, size := range w.fields.Each() {
 		length += size

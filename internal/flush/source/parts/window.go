@@ -74,7 +74,7 @@ func pack(to, field, value []byte) []byte {
 
 // fieldsOf lists the fields of pairs.
 func fieldsOf(packed []byte) *idlist.List {
-	fields := idlist.Over(packed)
+	fields := (&idlist.List{}).Over(packed)
 	for at := 0; at < len(packed); {
 		from, to := end(packed, at)
 		fields.AddAt(from, to-from)

@@ -60,7 +60,7 @@ var kinds = []Kind{
 	{
 		Name: "zset", Type: Zset, Key: KeyOfAll, Indexed: true, Delivers: States,
 		Columns: "{member: $member, score: $score}",
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete"},
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".verify": ""},
 	},
 	{
 		Name: "list", Type: List, Key: KeyShards, Delivers: Events,

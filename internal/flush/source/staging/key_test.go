@@ -7,19 +7,16 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
-// A stage has one id for life. Whoever names another one changes nothing.
+// A stage keeps its first id: staging again with another one changes nothing.
 func TestAStageIsFrozenUnderItsID(t *testing.T) {
 	r := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := redistest.Open(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
 	g := r.Client(t)
 	k, err := New(store, "users", "changed", "set", "zset")
 	if err != nil {
@@ -62,11 +59,7 @@ func TestAStageIsFrozenUnderItsID(t *testing.T) {
 
 func TestAKeyOfAnotherTypeIsRefused(t *testing.T) {
 	r := testsupport.StartRedis(t)
-	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := redistest.Open(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
 	k, err := New(store, "users", "changed", "set", "zset")
 	if err != nil {
 		t.Fatal(err)

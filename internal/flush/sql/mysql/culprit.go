@@ -6,34 +6,67 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
 
+	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/stdsql"
 )
 
-// counted is the first parameter of a row by which MariaDB notes how far it has come: of most
-// errors it does not say which row they are about. To MySQL, which wants no such assignments any
-// more, it is a mere parameter.
+// MariaDB 10.7 and later numbers the row that an error is about (ROW_NUMBER). Where it does not, or where a trigger
+// runs statements with rows of their own, the statement itself notes how far it has come, which takes
+// several times as long. To MySQL, which has neither, that is a mere parameter.
+
+// counted is the first parameter of a row by which a statement notes its position.
 func counted(row int) string { return fmt.Sprintf("/*M! IF(@baton_row := %d, */?/*M! , NULL) */", row) }
 
-// culprit is the position of the row for which a statement of so many rows was refused; negative
-// if unknown. A statement that was refused before its first row leaves the variable as an earlier one
-// has set it. That names a row that is not at fault, which is then tried by itself, and written.
-func culprit(ctx context.Context, s *stdsql.Session, cause error, rows int) (int, error) {
+const (
+	// mostDoubts in a row: errors that are about the first row of so many rows at least that they are
+	// more likely about the first one of a trigger's statement.
+	mostDoubts, doubtedRows = 5, 16
+	// notUnderstood is the error of a server that does not number rows.
+	notUnderstood = 1064
+)
+
+// doubts about the numbers of rows that are refused.
+type doubts struct{ n atomic.Int32 }
+
+func (d *doubts) counts() bool { return d.n.Load() >= mostDoubts }
+
+// weigh takes the number that the server gives to one of so many rows; 0: it gives none.
+func (d *doubts) weigh(number, rows int) {
+	switch {
+	case d.counts(): // for as long as the plan is in use
+	case number == 0:
+		d.n.Store(mostDoubts)
+	case number > 1:
+		d.n.Store(0)
+	case rows >= doubtedRows:
+		d.n.Add(1)
+	}
+}
+
+// Culprit is the position of the row for which a statement of so many rows was refused; negative
+// if unknown. One that a trigger's statement is about, and one that a statement left behind which noted its position, is
+// not at fault. It is then tried by itself, and written.
+func (w *writer) Culprit(ctx context.Context, s *stdsql.Session, p *row.Plan, cause error, rows int) (int, error) {
 	n := 0
 	server, _ := errors.AsType[*mysql.MySQLError](cause)
 	switch {
-	case server == nil || server.Number == 1153 || server.Number == 1105: // it has not begun
+	case server == nil || server.Number == 1153 || server.Number == 1105 || unheld(cause): // it has not begun
 	case atRow.MatchString(server.Message):
 		n, _ = strconv.Atoi(atRow.FindStringSubmatch(server.Message)[1]) // 0 is no row
-	case s.Counting:
-		err := s.Read(ctx, s.Parent.Queries["begun_row"], nil, func(row []any) error {
-			n, _ = strconv.Atoi(sql.Text(row[0]))
-			return nil
-		})
-		if err != nil {
+	case !w.counts(p):
+		var err error
+		if n, err = w.number(ctx, s); err != nil {
+			return 0, err
+		}
+		w.plans.Get(p, newPlan).doubts.weigh(n, rows)
+	case s.Guarded:
+		var err error
+		if n, err = noted(ctx, s); err != nil {
 			return 0, err
 		}
 	}
@@ -41,6 +74,33 @@ func culprit(ctx context.Context, s *stdsql.Session, cause error, rows int) (int
 		n = 0
 	}
 	return n - 1, nil
+}
+
+// counts reports whether statements that may be refused note their position.
+func (w *writer) counts(p *row.Plan) bool {
+	return w.numberless.Load() || w.plans.Get(p, newPlan).doubts.counts()
+}
+
+// number is the server's number of the row that the last error is about; 0 if it has none.
+func (w *writer) number(ctx context.Context, s *stdsql.Session) (int, error) {
+	_, err := s.Exec(ctx, s.Parent.Queries["note_refused_row"], nil)
+	if errorNumber(err) == notUnderstood {
+		w.numberless.Store(true)
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return noted(ctx, s)
+}
+
+// noted is the row that was noted last.
+func noted(ctx context.Context, s *stdsql.Session) (n int, err error) {
+	err = s.Read(ctx, s.Parent.Queries["noted_row"], nil, func(row []any) error {
+		n, _ = strconv.Atoi(sql.Text(row[0]))
+		return nil
+	})
+	return n, err
 }
 
 var atRow = regexp.MustCompile(`at row (\d+)$`)

@@ -49,6 +49,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	if config.Timeout == 0 {
 		config.Timeout = s.Limits.Statement
 	}
+	config.DialFunc = dial
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, errDSN
@@ -68,10 +69,11 @@ func open(s sql.Setup) (sql.Database, error) {
 		return execOn(ctx, conn, s.Queries["galera_session"])
 	}
 	db.DB = stdsql.New(s, sessionConnector{connector, setUp}, s.MaxConns)
-	db.Writer = &writer{}
+	w := &writer{}
+	db.Writer = w
 	db.Duplicate = func(err error) bool { return errorNumber(err) == 1062 }
 	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
-	db.Culprit = culprit
+	db.Culprit = w.Culprit
 	db.Probe = probe
 	db.Bundles = true
 	// MariaDB repeats this error for the next parameters of the statement.
@@ -86,7 +88,8 @@ type sessionConnector struct {
 }
 
 func (c sessionConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
+	var line net.Conn
+	conn, err := c.Connector.Connect(context.WithValue(ctx, lineKey{}, &line))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +97,7 @@ func (c sessionConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("set up the connection: %w", err)
 	}
-	return conn, nil
+	return connection{conn.(driverConn), line}, nil
 }
 
 func execOn(ctx context.Context, conn driver.Conn, query string) error {
@@ -148,6 +151,9 @@ func errorNumber(err error) uint16 {
 // judge goes by the server's error numbers. Above 1900 MySQL and MariaDB use
 // some for different things; none of those is listed for the wrong one.
 func judge(err error) sql.Verdict {
+	if unheld(err) {
+		return sql.Refused
+	}
 	switch errorNumber(err) {
 	case 0:
 		return judgeDriver(err)
@@ -191,6 +197,19 @@ func judge(err error) sql.Verdict {
 		return sql.Refused
 	}
 	return sql.Lasting
+}
+
+// unheld reports whether an error is about a key with letters that its column's character set lacks: no row has it. It
+// is the parameter of a statement; what a trigger compares is not.
+func unheld(err error) bool {
+	switch errorNumber(err) {
+	case 1267, 1270: // of one and of two keys
+		return strings.Contains(err.Error(), ",COERCIBLE)")
+	case 1271, // of more
+		3854, 3988: // of MySQL
+		return true
+	}
+	return false
 }
 
 // class is the class of the error's SQLSTATE.

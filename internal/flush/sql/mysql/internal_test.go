@@ -23,6 +23,14 @@ func TestVerdictOfMySQLErrors(t *testing.T) {
 			t.Errorf("error %d: %d, want %d", number, got, want)
 		}
 	}
+	for message, want := range map[string]sql.Verdict{
+		"Illegal mix of collations (latin1_bin,IMPLICIT) and (utf8mb4_bin,COERCIBLE) for operation '='": sql.Refused,
+		"Illegal mix of collations (latin1_bin,IMPLICIT) and (utf8mb4_bin,IMPLICIT) for operation '='":  sql.Lasting,
+	} {
+		if got := judge(&mysql.MySQLError{Number: 1267, Message: message}); got != want {
+			t.Errorf("%s: %d, want %d", message, got, want)
+		}
+	}
 	for state, want := range map[string]sql.Verdict{"22012": sql.Refused, "23000": sql.Refused, "45000": sql.Refused,
 		"42000": sql.Lasting, "HY000": sql.Lasting} {
 		e := &mysql.MySQLError{Number: 9999}
@@ -68,6 +76,33 @@ func TestOnlyADuplicateKeyOfMySQLMeansThatAPartWasApplied(t *testing.T) {
 	for number, want := range map[uint16]bool{1062: true, 1205: false, 1213: false, 1317: false, 1969: false, 3024: false, 0: false} {
 		if got := db.(database).Duplicate(&mysql.MySQLError{Number: number}); got != want {
 			t.Errorf("error %d: %v, want %v", number, got, want)
+		}
+	}
+}
+
+// Statements note their position, which takes long, only where the server's numbers of rows are missing or look wrong.
+func TestWhenStatementsNoteTheirPosition(t *testing.T) {
+	type refused struct{ number, rows, times int }
+	for name, c := range map[string]struct {
+		refused []refused
+		want    bool
+	}{
+		"nothing was refused":                 {nil, false},
+		"numbers":                             {[]refused{{7, 64, 100}}, false},
+		"no number":                           {[]refused{{7, 64, 100}, {0, 64, 1}}, true},
+		"always the first":                    {[]refused{{1, 64, mostDoubts}}, true},
+		"the first a few times":               {[]refused{{1, 64, mostDoubts - 1}, {7, 64, 1}, {1, 64, mostDoubts - 1}}, false},
+		"always the first of small pieces":    {[]refused{{1, doubtedRows - 1, 100}}, false},
+		"no number once, and numbers then on": {[]refused{{0, 64, 1}, {7, 64, 100}}, true},
+	} {
+		var d doubts
+		for _, r := range c.refused {
+			for range r.times {
+				d.weigh(r.number, r.rows)
+			}
+		}
+		if d.counts() != c.want {
+			t.Errorf("%s: %t", name, d.counts())
 		}
 	}
 }

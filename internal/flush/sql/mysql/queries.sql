@@ -108,6 +108,10 @@ ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_type = 'BASE TABLE' LIMIT 1000
 
--- name: begun_row
--- Which row a statement had come to that counts them.
+-- name: note_refused_row
+-- Of MariaDB from 10.7 on: which row of a statement the error is about.
+GET DIAGNOSTICS CONDITION 1 @baton_row = ROW_NUMBER
+
+-- name: noted_row
+-- The row that was noted so, or by a statement that counts its rows.
 SELECT COALESCE(@baton_row, 0)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
@@ -26,11 +27,14 @@ const (
 // writer writes rows by multi-row statements.
 type writer struct {
 	plans sql.PlanCache[*compiledPlan]
+	// numberless: the server does not number refused rows.
+	numberless atomic.Bool
 }
 
 // compiledPlan keeps the texts of a plan's statements by their number of rows.
 type compiledPlan struct {
-	every []int // all columns
+	every  []int // all columns
+	doubts doubts
 
 	mu                       sync.Mutex // guards what follows
 	upserts, counted, remove map[int]string
@@ -40,7 +44,7 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 	done := 0
 	for done < len(rows) {
 		n := chunk(len(rows)-done, len(p.Columns), remove)
-		if left := len(rows) - done; s.Counting && left <= few {
+		if left := len(rows) - done; s.Guarded && left <= few {
 			n = left
 		}
 		text, columns := w.statement(s, p, n, remove)
@@ -83,7 +87,7 @@ func (w *writer) statement(s *stdsql.Session, p *row.Plan, n int, remove bool) (
 	switch {
 	case remove:
 		texts, compile, columns = plan.remove, deleteText, p.Key
-	case s.Counting:
+	case s.Guarded && w.counts(p):
 		texts, compile = plan.counted, countedUpsert
 	}
 	text, ok := texts[n]

@@ -1,6 +1,10 @@
 -- name: begin
 BEGIN
 
+-- name: by_index
+-- Until the transaction ends.
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)
+
 -- name: migrate_lock
 SELECT pg_advisory_lock(hashtextextended('baton migrate ' || coalesce(current_schema(), '') || ' {prefix}', 0))::text IS NOT NULL
 

@@ -20,8 +20,8 @@ func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (n int, done boo
 	if n = s.alike(tasks); n < 2 {
 		return 1, false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
-	defer cancel()
+	ctx, end := s.limit(ctx)
+	defer func() { err = end(err) }()
 	text := s.Parent.Queries[tasks[0].Query]
 	insert, values, _ := strings.Cut(text, " VALUES ")
 	var args []any

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
 )
 
@@ -25,7 +26,7 @@ type DB struct {
 	Refused   func(error) bool
 	// Culprit, if set, is the position of the row for which a statement of that many was refused;
 	// negative if unknown.
-	Culprit func(ctx context.Context, s *Session, cause error, rows int) (int, error)
+	Culprit func(ctx context.Context, s *Session, p *row.Plan, cause error, rows int) (int, error)
 	// Probe, if set, does a Task's Probe: see there.
 	Probe func(ctx context.Context, s *Session, t sql.Task) (touched int64, err error)
 	// Bundles: one statement for many rows of a fixed query costs less than many.
@@ -116,7 +117,8 @@ func (d *DB) connection(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{Parent: d, Conn: conn, statements: map[string]*dbsql.Stmt{}, direct: map[string]driver.Stmt{}}, nil
+	s := &Session{Parent: d, Conn: conn, statements: map[string]*dbsql.Stmt{}, direct: map[string]driver.Stmt{}}
+	return s, s.arm()
 }
 
 // Session is one connection with its prepared statements.
@@ -128,10 +130,14 @@ type Session struct {
 	Args       []any // reused for every statement
 	named      []driver.NamedValue
 	open       bool  // a transaction is
-	Counting   bool  // the statement counts rows, to find the one of an error
+	Guarded    bool  // rows of the task are expected to be refused
 	Replacing  bool  // rows that are deleted come back
 	Ignored    int64 // rows of the task that were accepted and not written
 	used       time.Time
+
+	cut              func() // cuts the connection, if the driver can
+	timer            *time.Timer
+	limited, severed bool
 }
 
 // Run implements sql.Session.
@@ -151,9 +157,9 @@ func (s *Session) Run(ctx context.Context, tasks ...sql.Task) error {
 	return nil
 }
 
-func (s *Session) one(ctx context.Context, t sql.Task) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
-	defer cancel()
+func (s *Session) one(ctx context.Context, t sql.Task) (err error) {
+	ctx, end := s.limit(ctx)
+	defer func() { err = end(err) }()
 	if t.Plan != nil {
 		run := s.rows
 		if t.Probe {
@@ -287,9 +293,9 @@ func ListOfValues(values []string) (string, []any) {
 }
 
 // Read implements sql.Session.
-func (s *Session) Read(ctx context.Context, text string, args []any, each func(row []any) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
-	defer cancel()
+func (s *Session) Read(ctx context.Context, text string, args []any, each func(row []any) error) (err error) {
+	ctx, end := s.limit(ctx)
+	defer func() { err = end(err) }()
 	statement, err := s.Prepare(ctx, text)
 	if err != nil {
 		return err
@@ -323,10 +329,10 @@ func (s *Session) Read(ctx context.Context, text string, args []any, each func(r
 func (s *Session) Narrow() bool { return false }
 
 // Commit implements sql.Session.
-func (s *Session) Commit(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
-	defer cancel()
-	_, err := s.Exec(ctx, s.Parent.Queries["commit"], nil)
+func (s *Session) Commit(ctx context.Context) (err error) {
+	ctx, end := s.limit(ctx)
+	defer func() { err = end(err) }()
+	_, err = s.Exec(ctx, s.Parent.Queries["commit"], nil)
 	if err == nil {
 		s.open = false
 	}
@@ -336,6 +342,7 @@ func (s *Session) Commit(ctx context.Context) error {
 // Close implements sql.Session.
 func (s *Session) Close(sound bool) {
 	defer func() { <-s.Parent.slots }()
+	sound = sound && !s.severed
 	if sound && s.open {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

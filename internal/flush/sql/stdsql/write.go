@@ -20,7 +20,7 @@ type rowWriter interface {
 // rows writes the rows of a task, in pieces if the task has Refused.
 func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err error) {
 	s.Ignored = 0
-	s.Counting = t.Guarded()
+	s.Guarded = t.Guarded()
 	for from := 0; from < len(t.Rows); {
 		piece := t
 		if t.Guarded() {
@@ -72,7 +72,7 @@ func (s *Session) piece(ctx context.Context, t sql.Task) (touched int64, err err
 	}
 	refused := &sql.Refusal{From: done, Size: doubt, At: unknown, Cause: err}
 	if s.Parent.Culprit != nil && doubt > 1 && !t.Replace {
-		if refused.At, err = s.Parent.Culprit(ctx, s, err, doubt); err != nil {
+		if refused.At, err = s.Parent.Culprit(ctx, s, t.Plan, err, doubt); err != nil {
 			return touched, err
 		}
 	}

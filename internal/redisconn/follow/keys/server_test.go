@@ -252,11 +252,7 @@ func (g *rig) otherDo(command string) {
 func (g *rig) do(words []string) {
 	g.T.Helper()
 	if words[0] == "AWAIT" {
-		for limit := time.Now().Add(time.Minute); g.Num("EXISTS", words[1]) == 1; {
-			if time.Now().After(limit) {
-				g.T.Fatalf("%s does not expire", words[1])
-			}
-		}
+		testsupport.Await(g.T, words[1]+" to expire", func() bool { return g.Num("EXISTS", words[1]) == 0 })
 		return
 	}
 	g.Do(words[0], redis.Args{}.AddFlat(words[1:])...)

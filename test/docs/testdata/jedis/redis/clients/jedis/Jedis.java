@@ -20,6 +20,7 @@ public class Jedis implements Closeable {
     public void hincrBy(String key, String field, long by) { call("HINCRBY", key, field, Long.toString(by)); }
     public void incrBy(String key, long by) { call("INCRBY", key, Long.toString(by)); }
     public void sadd(String key, String... members) { call(with(members, "SADD", key)); }
+    public void zrem(String key, String... members) { call(with(members, "ZREM", key)); }
     public void zadd(String key, double score, String member) { call("ZADD", key, Double.toString(score), member); }
     public void rpush(String key, String... values) { call(with(values, "RPUSH", key)); }
     public void hset(String key, Map<String, String> fields) { call(with(flat(fields), "HSET", key)); }

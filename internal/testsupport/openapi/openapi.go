@@ -1,4 +1,5 @@
-package testsupport
+// Package openapi compares answers of an API with the schema that describes them.
+package openapi
 
 import (
 	"encoding/json"

@@ -1,4 +1,5 @@
-package testsupport
+// Package goclock builds Go programs whose wall clock a test steps while they run.
+package goclock
 
 import (
 	"bytes"
@@ -13,10 +14,10 @@ import (
 	"time"
 )
 
-// GoClockEnv names the file that says by how many seconds the wall clock is off of a
-// program that was built with [GoClockOverlay]: one number of eight bytes, in the
+// Env names the file that says by how many seconds the wall clock is off of a
+// program that was built with [Overlay]: one number of eight bytes, in the
 // machine's own order. Without it in its environment a program keeps its time.
-const GoClockEnv = "STEPPED_CLOCK_FILE"
+const Env = "STEPPED_CLOCK_FILE"
 
 // goClock looks into that file whenever anybody asks for the time: the wall clock steps
 // while the program runs, and the monotonic clock goes on as if nothing had happened. The
@@ -32,7 +33,7 @@ import (
 var skewed = mapSkew()
 
 func mapSkew() []byte {
-	path, found := syscall.Getenv("` + GoClockEnv + `")
+	path, found := syscall.Getenv("` + Env + `")
 	if !found {
 		return nil
 	}
@@ -56,9 +57,9 @@ func skewSeconds() int64 {
 }
 `
 
-// StepGoClock makes the wall clocks of the programs that look into that file true time
+// Step makes the wall clocks of the programs that look into that file true time
 // plus d, in whole seconds. The file is made if it is not there.
-func StepGoClock(path string, d time.Duration) error {
+func Step(path string, d time.Duration) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -67,10 +68,10 @@ func StepGoClock(path string, d time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// GoClockOverlay writes into dir what "go build -overlay PATH" wants, to build a program
+// Overlay writes into dir what "go build -overlay PATH" wants, to build a program
 // whose standard library is the real one but for the function that tells the wall clock.
 // libfaketime does not reach Go programs: they ask the kernel themselves.
-func GoClockOverlay(dir string) (path string, err error) {
+func Overlay(dir string) (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", fmt.Errorf("find Go's own sources: %w", err)

@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"baton/internal/config"
+	"baton/internal/flush/source/spec"
+	"baton/internal/testsupport"
+)
+
+// captureLab has two jobs that follow a store.
+func captureLab(t *testing.T) (*jobLab, testsupport.Client, string) {
+	t.Helper()
+	l := newJobLab(t)
+	shop := testsupport.StartRedis(t)
+	l.config.Stores = map[string]config.Store{"shop": {URL: shop.URL()}}
+	for _, name := range []string{"articles", "others"} {
+		l.config.Jobs = append(l.config.Jobs, config.Job{Name: name, Schedule: "@always", Flush: config.Flush{
+			From:    config.From{Type: spec.Capture, Store: "shop", Key: name + ":<id>", Value: "string"},
+			To:      config.To{Database: "main", Table: name, Key: []string{"id"}},
+			Columns: map[string]config.Column{"id": {From: "id"}, "views": {From: "$value"}},
+		}})
+	}
+	l.db.Exec(t, "CREATE TABLE others (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
+	return l, shop.Client(t), shop.Addr()
+}
+
+// told are the events of captures as "event code", the oldest first.
+func (l *jobLab) told() (all []string) {
+	l.t.Helper()
+	events, err := l.remote.to.Events(l.t.Context(), 50)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, e := range slices.Backward(events) {
+		if strings.HasPrefix(e.Event, "stream_") || strings.HasPrefix(e.Event, "pass_") {
+			all = append(all, e.Event+" "+e.Code)
+		}
+	}
+	return all
+}
+
+func TestATakeoverGoesOnInTheStreamAndSaysSo(t *testing.T) {
+	t.Parallel()
+	l, shop, address := captureLab(t)
+	shop.Do("SET", "articles:1", 10)
+	r := l.start()
+	l.awaitRows("[[1 10]]")
+	await(t, "the end of the pass in the events", func() bool {
+		return slices.Equal(l.told(), strings.Split("stream_joined began,pass_began new,pass_ended complete", ","))
+	})
+	for name, want := range map[string]string{
+		`baton_capture_passes_total{job="articles",reason="new"}`: "1", `baton_capture_joins_total{how="began",job="others"}`: "1",
+		`baton_capture_passes_ended_total{job="others",result="complete"}`: "1",
+	} {
+		await(t, name, func() bool { return r.metric(name) == want })
+	}
+	await(t, "the master's metrics", func() bool {
+		return r.metric(fmt.Sprintf(`baton_capture_lag_bytes{job="articles",master=%q}`, address)) == "0" &&
+			r.metric(`baton_capture_pass_owed{job="articles"}`) == "0" &&
+			r.metric(`baton_capture_pending_budget_bytes{job="articles"}`) != "0"
+	})
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	shop.Do("SET", "articles:1", 11)
+	second := l.start()
+	l.awaitRows("[[1 11]]")
+	await(t, "+CONTINUE", func() bool {
+		return second.metric(`baton_capture_joins_total{how="continued",job="articles"}`) == "1" &&
+			second.metric(`baton_capture_joins_total{how="continued",job="others"}`) == "1"
+	})
+	await(t, "its event", func() bool { return slices.Contains(l.told(), "stream_joined continued") })
+	for name := range strings.SplitSeq(second.read("/metrics"), "\n") {
+		if strings.HasPrefix(name, "baton_capture_passes_total") && !strings.HasSuffix(name, " 0") {
+			t.Errorf("the second leader reads all keys: %s", name)
+		}
+	}
+	if page := second.read("/"); !strings.Contains(page, "stream joined") || !strings.Contains(page, "went on where it was left") {
+		t.Error("the page does not say so")
+	}
+}
+
+// A user who must not follow is an operator's matter: the job says so at once, again and again, and Redis is asked once
+// a minute.
+func TestAStreamThatIsRefusedIsSaidAndHardlyAskedFor(t *testing.T) {
+	t.Parallel()
+	l, shop, _ := captureLab(t)
+	shop.Do("ACL", "SETUSER", "default", "-psync")
+	r := l.start()
+	await(t, "two failed runs", func() bool { return l.state("articles").ConsecutiveFailures >= 2 })
+	if e := l.state("articles").LastRun.Error; !strings.Contains(e, "+psync") || strings.Contains(e, "not done") {
+		t.Errorf("the error: %s", e)
+	}
+	await(t, "the metric and the event", func() bool {
+		return r.metric(`baton_capture_interruptions_total{job="articles",reason="refused"}`) != "0" &&
+			slices.Contains(l.told(), "stream_refused refused")
+	})
+}

@@ -1,0 +1,168 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/operate"
+	"baton/internal/redisledger"
+	"baton/internal/text"
+)
+
+const (
+	// recentsStale is how old what is remembered of the latest runs may be before it is read on. With
+	// 200 jobs a page that is open costs Redis 8 scripts in that time.
+	recentsStale = 10 * time.Second
+	// recentsReread is when all is read again: entries may have been corrected, or Redis has lost some.
+	recentsReread = 5 * time.Minute
+)
+
+// Recents is what a node remembers of the latest runs of the jobs under one lock. It is filled when
+// a request comes, and shared by all requests.
+type Recents struct {
+	lockKey string
+	ledger  *redisledger.Ledger
+	turn    chan struct{} // held while what follows is read or written
+
+	jobs map[string]recentJob
+	read time.Time // when Redis last answered
+	all  time.Time // when it was last read from the beginning
+}
+
+// recentJob is what is remembered of one job.
+type recentJob struct {
+	entries []redisledger.HistoryEntry // the newest first
+	idle    *redisledger.HistoryEntry
+}
+
+// NewRecents knows no runs of the lock's jobs.
+func NewRecents(lockKey string, ledger *redisledger.Ledger) *Recents {
+	return &Recents{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
+}
+
+// Add adds the latest runs of jobs to a map, the oldest first. With an error it adds those that it knew.
+func (b *Recents) Add(ctx context.Context, to map[string][]operate.Brief, jobs []string) error {
+	select {
+	case b.turn <- struct{}{}: // also for who has no time left: what is known takes none
+	default:
+		select {
+		case b.turn <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("read the latest runs under lock %q: %w", b.lockKey, context.Cause(ctx))
+		}
+	}
+	defer func() { <-b.turn }()
+	var err error
+	if time.Since(b.read) > recentsStale {
+		if err = b.refresh(ctx, jobs); err != nil {
+			err = fmt.Errorf("lock %q: %w", b.lockKey, err)
+		}
+	}
+	for _, name := range jobs {
+		if j, ok := b.jobs[name]; ok {
+			to[name] = j.briefs()
+		}
+	}
+	return err
+}
+
+func (b *Recents) refresh(ctx context.Context, jobs []string) error {
+	known, now := b.jobs, time.Now()
+	if now.Sub(b.all) > recentsReread {
+		known = nil
+	}
+	ask := make([]redisledger.RecentOf, len(jobs))
+	for i, name := range jobs {
+		ask[i].Job = name
+		if entries := known[name].entries; len(entries) > 0 {
+			ask[i].After = entries[0].Entry
+		}
+	}
+	news, err := b.ledger.Recent(ctx, ask, operate.MostRecent)
+	if err != nil {
+		return err
+	}
+	fresh := make(map[string]recentJob, len(jobs))
+	for i, name := range jobs {
+		fresh[name] = recentJob{entries: joined(news[i].Entries, known[name].entries), idle: news[i].Idle}
+	}
+	if known == nil {
+		b.all = now
+	}
+	b.jobs, b.read = fresh, now
+	return nil
+}
+
+// joined puts newer entries before older ones, but for those that they take the place of: a run that was
+// lost and has ended after all, missed slots that have become more.
+func joined(newer, older []redisledger.HistoryEntry) []redisledger.HistoryEntry {
+	all := slices.Clone(newer)
+	for _, e := range older {
+		if !slices.ContainsFunc(newer, func(n redisledger.HistoryEntry) bool { return sameEntry(n, e) }) {
+			all = append(all, e)
+		}
+	}
+	return all[:min(len(all), operate.MostRecent)]
+}
+
+func sameEntry(a, b redisledger.HistoryEntry) bool {
+	if a.Missed != nil && b.Missed != nil {
+		return a.Missed.First.Equal(b.Missed.First)
+	}
+	return a.ID != "" && a.ID == b.ID
+}
+
+// briefs are its entries in short, the oldest first.
+func (j recentJob) briefs() []operate.Brief {
+	entries := j.entries
+	if i := j.idle; i != nil && (len(entries) == 0 || !sameEntry(entries[0], *i)) {
+		entries = append([]redisledger.HistoryEntry{*i}, entries...)
+	}
+	entries = slices.DeleteFunc(slices.Clone(entries), func(e redisledger.HistoryEntry) bool {
+		return e.Missed != nil && e.Missed.Count == 0 // it says that nothing was known before
+	})
+	entries = entries[:min(len(entries), operate.MostRecent)]
+	all := make([]operate.Brief, 0, len(entries))
+	for i, e := range slices.Backward(entries) {
+		all = append(all, briefOf(e, i == 0))
+	}
+	return all
+}
+
+func briefOf(e redisledger.HistoryEntry, newest bool) operate.Brief {
+	if m := e.Missed; m != nil {
+		return operate.Brief{
+			ID: e.Entry, State: string(redisledger.StateMissed), Started: m.Slot, Count: m.Count, Reason: string(m.Reason),
+			NodeID: e.Term.NodeID,
+		}
+	}
+	b := operate.Brief{
+		ID: e.Entry, RunID: e.ID, State: string(e.State), Trigger: string(e.Trigger), Started: e.Started,
+		Rows: e.Result.Rows, Dead: e.Result.Dead, ExitCode: e.Result.ExitCode, NodeID: e.Term.NodeID,
+	}
+	if !e.Finished.IsZero() {
+		b.Duration = text.Seconds(max(e.Finished.Sub(e.Started), 0))
+	}
+	if e.Idle != nil {
+		b.Count = e.Idle.Runs
+	}
+	if newest {
+		b.Line = lastLine(e.Result.Output)
+	}
+	return b
+}
+
+// lastLine is the last line of an output that says anything.
+func lastLine(output string) string {
+	for len(output) > 0 {
+		at := strings.LastIndexByte(output, '\n')
+		if line := strings.TrimSpace(output[at+1:]); line != "" {
+			return strings.ToValidUTF8(line, "\uFFFD")
+		}
+		output = output[:max(at, 0)]
+	}
+	return ""
+}

@@ -1,0 +1,142 @@
+package work
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/job/schedule"
+	"baton/internal/trace"
+)
+
+// TraceTerm records a term that has ended. Its trace has the digits of its owner.
+func TraceTerm(to *trace.Tracer, owner string, began time.Time, failure string, facts ...trace.Attribute) {
+	if to == nil {
+		return
+	}
+	to.Record(trace.Span{
+		Context: trace.Of(owner), Name: "term", Kind: trace.Internal, Start: began, End: time.Now(), Error: failure,
+		Attributes: append(facts, trace.Attribute{Key: "baton.owner", Value: owner}),
+	})
+}
+
+// traceRun records a run that has ended, which may be one that an earlier leader has lost. Its trace has the digits of
+// its ID.
+func traceRun(to *trace.Tracer, r job.Record) {
+	if to == nil || foundNothing(r) {
+		return
+	}
+	s := trace.Span{
+		Context: trace.Of(r.ID), Links: []trace.Context{trace.Of(r.Term.Owner)}, Name: "run " + r.Job, Kind: trace.Internal,
+		Start: r.Started, End: r.Finished, Attributes: []trace.Attribute{
+			{Key: "baton.trigger", Value: string(r.Trigger)}, {Key: "baton.attempt", Value: int64(r.Attempt)},
+			{Key: "baton.result", Value: string(r.State)},
+		},
+	}
+	s.Attributes = append(s.Attributes, written(r.Run, r.Result.Rows, r.Result.Dead)...)
+	if !r.Slot.IsZero() {
+		s.Attributes = append(s.Attributes, trace.Attribute{Key: "baton.slot", Value: r.Slot.UTC().Format(time.RFC3339Nano)})
+	}
+	if r.Result.ExitCode != nil {
+		s.Attributes = append(s.Attributes, trace.Attribute{Key: "process.exit.code", Value: int64(*r.Result.ExitCode)})
+	}
+	switch r.State {
+	case job.StateFailed, job.StateTimedOut, job.StateLost:
+		s.Error = r.Error
+		if s.Error == "" {
+			s.Error = string(r.State)
+		}
+	case job.StateCancelled: // as ordered
+		s.Attributes = append(s.Attributes, trace.Attribute{Key: "baton.reason", Value: r.Error})
+	}
+	to.Record(s)
+}
+
+// foundNothing reports whether a scheduled flush has succeeded without anything to do. Most do, and the history
+// has several of them as one.
+func foundNothing(r job.Record) bool {
+	return r.State == job.StateSucceeded && r.Trigger == job.TriggerSchedule &&
+		r.Result.Rows == 0 && r.Result.Dead == 0 && r.Result.ExitCode == nil
+}
+
+// written is what a run has written so far, and where it is.
+func written(r job.Run, rows, dead int64) []trace.Attribute {
+	return []trace.Attribute{
+		{Key: "baton.job", Value: r.Job}, {Key: "baton.run_id", Value: r.ID},
+		{Key: "baton.node_id", Value: r.Term.NodeID}, {Key: "baton.epoch", Value: r.Term.Epoch},
+		{Key: "baton.rows", Value: rows}, {Key: "baton.dead_letters", Value: dead},
+	}
+}
+
+// tracedTarget is what the spans of a flush's batches have in common; nil if there are none.
+type tracedTarget struct {
+	to    *trace.Tracer
+	facts []trace.Attribute
+}
+
+func traceTarget(to *trace.Tracer, c config.Config, j config.Job) *tracedTarget {
+	if to == nil || j.IsCommand() {
+		return nil
+	}
+	system := c.Databases[j.Flush.To.Database].Driver
+	if system == "postgres" {
+		system = "postgresql" // as OpenTelemetry calls it
+	}
+	return &tracedTarget{to, []trace.Attribute{
+		{Key: "baton.job", Value: j.Name}, {Key: "baton.database", Value: j.Flush.To.Database},
+		{Key: "db.system.name", Value: system}, {Key: "db.collection.name", Value: j.Flush.To.Table},
+	}}
+}
+
+// batch records a transaction that has written something, as a child of what goes on.
+func (t *tracedTarget) batch(during *trace.Context, b flush.BatchStats) {
+	if t == nil || during == nil || b.Rows == 0 && b.Dead == 0 {
+		return
+	}
+	now := time.Now()
+	t.to.Record(trace.Span{
+		Context: during.Child(), Parent: during.Span, Name: "batch", Kind: trace.Client, Start: now.Add(-b.Took), End: now,
+		Attributes: append(slices.Clip(t.facts),
+			trace.Attribute{Key: "baton.source", Value: b.Source}, trace.Attribute{Key: "baton.rows", Value: b.Rows},
+			trace.Attribute{Key: "baton.dead_letters", Value: b.Dead}, trace.Attribute{Key: "baton.bytes", Value: b.Bytes}),
+	})
+}
+
+// traceBatches has the batches of a run be children of it until the next call.
+func (f *flushJob) traceBatches(r job.Run) {
+	if f.traces != nil {
+		of := trace.Of(r.ID)
+		f.done.during.Store(&of)
+	}
+}
+
+// traceRound has the batches of a job without slots be children of one flush of a run that goes on and on. The flush has
+// a trace of its own with a link to the run: the run's would have no end. end records it, if it has written anything or
+// has failed.
+func (f *flushJob) traceRound(ctx context.Context, r job.Run) (end func(error)) {
+	if f.traces == nil || !schedule.IsAlways(f.Schedule) {
+		return func(error) {}
+	}
+	of, began := trace.New(), time.Now()
+	rows, dead := f.done.rows.Load(), f.done.dead.Load()
+	f.done.during.Store(&of)
+	return func(err error) {
+		rows, dead := f.done.rows.Load()-rows, f.done.dead.Load()-dead
+		failed := err != nil && ctx.Err() == nil
+		if rows == 0 && dead == 0 && !failed {
+			return
+		}
+		s := trace.Span{
+			Context: of, Links: []trace.Context{trace.Of(r.ID)}, Name: "flush " + r.Job, Kind: trace.Internal,
+			Start: began, End: time.Now(),
+			Attributes: written(r, rows, dead),
+		}
+		if failed {
+			s.Error = err.Error()
+		}
+		f.traces.Record(s)
+	}
+}

@@ -1,0 +1,125 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// film records a run for its picture. A nil film records nothing.
+type film struct {
+	mu      sync.Mutex
+	began   time.Time // of the traffic
+	ended   time.Time
+	reigns  []reign
+	strikes []strike
+	frames  []reading
+	every   int // one reading of so many becomes a frame
+	passed  int // readings since the last frame
+}
+
+// mostFrames is how many frames a film has at most: more than the picture has pixels across, and a demo may run
+// for days.
+const mostFrames = 1000
+
+// openPicture refuses a file that cannot be written before the run that it would show.
+func openPicture(name string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("--picture: %w", err)
+	}
+	return file.Close()
+}
+
+// reign is a time with the same leader; node is "" while none leads.
+type reign struct {
+	node string
+	from time.Time
+}
+
+// strike is a leader's death or freeze.
+type strike struct {
+	node string
+	at   time.Time
+	how  syscall.Signal
+}
+
+// roll begins the time that the picture shows, and cut ends it.
+func (f *film) roll(at time.Time) {
+	if f != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.began = at
+	}
+}
+
+func (f *film) cut(at time.Time) {
+	if f != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.ended = at
+	}
+}
+
+// leads records who leads at a time.
+func (f *film) leads(node string, at time.Time) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.reigns); n == 0 || f.reigns[n-1].node != node {
+		f.reigns = append(f.reigns, reign{node, at})
+	}
+}
+
+func (f *film) strike(node string, at time.Time, how syscall.Signal) {
+	if f == nil || how == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.strikes = append(f.strikes, strike{node, at, how})
+}
+
+// struck is when a node was struck in a time.
+func (f *film) struck(node string, from, to time.Time) (time.Time, bool) {
+	for _, s := range f.strikes {
+		if s.node == node && !s.at.Before(from) && s.at.Before(to) {
+			return s.at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (f *film) frame(r reading) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.passed++; f.passed < f.every {
+		return
+	}
+	f.passed = 0
+	f.frames = append(f.frames, r)
+	if len(f.frames) < mostFrames {
+		return
+	}
+	half := f.frames[:0]
+	for i := 1; i < len(f.frames); i += 2 {
+		half = append(half, f.frames[i])
+	}
+	f.frames, f.every = half, 2*max(f.every, 1)
+}
+
+// span is how long the traffic lasted.
+func (f *film) span() time.Duration { return f.ended.Sub(f.began) }
+
+// shown are the frames of the time that the picture shows.
+func (f *film) shown() []reading {
+	return slices.DeleteFunc(slices.Clone(f.frames), func(r reading) bool { return r.at.Before(f.began) || r.at.After(f.ended) })
+}

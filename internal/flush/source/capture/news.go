@@ -1,0 +1,112 @@
+package capture
+
+import (
+	"errors"
+	"slices"
+
+	"baton/internal/redisconn/follow"
+)
+
+// News is something that happened to what follows the streams for a job.
+type News struct {
+	What  What
+	Code  string // one of Hows, Breaks, Reasons or Results
+	Words string // the same for people
+}
+
+// What is the kind of news.
+type What int
+
+// The kinds of news.
+const (
+	Joined What = iota
+	Interrupted
+	PassBegun
+	PassEnded
+)
+
+// Hows are the ways in which a stream is joined.
+func Hows() []string {
+	return []string{follow.Continued.String(), follow.Promoted.String(), follow.Began.String(), follow.Resynced.String()}
+}
+
+// Reason is why a pass over all keys is owed.
+type Reason string
+
+// The reasons.
+const (
+	isNew        Reason = "new"
+	lostHistory  Reason = "history"
+	lostFailover Reason = "failover"
+	lostBacklog  Reason = "backlog"
+	otherMasters Reason = "masters"
+	otherSlots   Reason = "slots"
+	notKnown     Reason = "command"
+	notReadable  Reason = "garbled"
+	tooMany      Reason = "budget"
+	wasEmptied   Reason = "emptied"
+	notFinished  Reason = "unfinished"
+	missedAnyhow Reason = "missed"
+)
+
+// Reasons are all of them.
+func Reasons() []string {
+	all := []Reason{isNew, lostHistory, lostFailover, lostBacklog, otherMasters, otherSlots, notKnown, notReadable, tooMany, wasEmptied,
+		notFinished, missedAnyhow}
+	texts := make([]string, len(all))
+	for i, r := range all {
+		texts[i] = string(r)
+	}
+	return texts
+}
+
+// The ends of a pass.
+const (
+	complete   = "complete"
+	incomplete = "incomplete" // it may have missed keys, and is made again
+)
+
+// Results are the ends of a pass.
+func Results() []string { return []string{complete, incomplete} }
+
+// breaks are the codes of the reasons why a stream is not followed.
+var breaks = []struct {
+	code string
+	err  error
+}{{Refused, follow.ErrRefused}, {"not_master", follow.ErrNotMaster}, {"stopping", follow.ErrStopping}, {"stopping", follow.ErrLeft},
+	{"silent", follow.ErrSilent}, {"garbled", follow.ErrGarbled}}
+
+// Refused is the code of a stream that this server, or this user, may not have.
+const Refused = "refused"
+
+const otherBreak = "connection"
+
+// Breaks are the reasons why a stream is not followed.
+func Breaks() (all []string) {
+	for _, b := range breaks {
+		if !slices.Contains(all, b.code) {
+			all = append(all, b.code)
+		}
+	}
+	return append(all, otherBreak)
+}
+
+func breakOf(err error) string {
+	for _, b := range breaks {
+		if errors.Is(err, b.err) {
+			return b.code
+		}
+	}
+	return otherBreak
+}
+
+// mostNews bounds the news that nothing has asked for yet.
+const mostNews = 100
+
+// reports keeps news for who asks. The caller holds f.mu.
+func (f *feed) reports(what What, code, words string) {
+	if len(f.unread) == mostNews {
+		f.unread = f.unread[1:]
+	}
+	f.unread = append(f.unread, News{what, code, words})
+}

@@ -1,0 +1,128 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+var _ flush.KeyLister = (*Store)(nil)
+
+// KeyRows reads the keys of rows: see flush.KeyLister.
+func (s *Store) KeyRows(ctx context.Context, p *row.Plan, which flush.KeyRange) ([][]string, error) {
+	const doing = "list the keys of a table"
+	tx, err := s.database.Session(ctx)
+	if err != nil {
+		return nil, s.failed(ctx, doing, err)
+	}
+	var found [][]string
+	if len(which.Of) <= 1 {
+		err = s.byIndex(ctx, tx)
+	}
+	if err == nil {
+		found, err = s.keyRows(ctx, tx, p, which)
+	}
+	tx.Close(err == nil)
+	return found, s.failed(ctx, doing, err)
+}
+
+// keyRows leaves out keys that the column cannot hold, because its character set lacks one of their letters.
+func (s *Store) keyRows(ctx context.Context, tx Session, p *row.Plan, which flush.KeyRange) (found [][]string, err error) {
+	query, args := s.newWalk(tx, p).listing(which)
+	err = tx.Read(ctx, query, args, func(row []any) error {
+		found = append(found, texts(row))
+		return nil
+	})
+	if err == nil || len(which.Of) == 0 || s.dialect.Judge(err) != Refused {
+		return found, err
+	}
+	found = nil
+	for _, half := range halves(which.Of) {
+		some, err := s.keyRows(ctx, tx, p, flush.KeyRange{Of: half, Limit: which.Limit})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	return found[:min(len(found), which.Limit)], nil
+}
+
+// halves are both halves of several; none of one.
+func halves[T any](all []T) [][]T {
+	if len(all) < 2 {
+		return nil
+	}
+	return [][]T{all[:len(all)/2], all[len(all)/2:]}
+}
+
+// byIndex has what is read next follow an index up to its limit. Without statistics, as of a table that was just
+// filled, PostgreSQL takes the rows behind a key for few: it would read all of them, and sort them, for each page anew.
+func (s *Store) byIndex(ctx context.Context, tx Session) error {
+	if !s.guesses() {
+		return nil
+	}
+	return tx.Run(ctx, Task{Query: "begin"}, Task{Query: "by_index"})
+}
+
+// guesses: the database chooses its way by how many rows it expects, even where it has no statistics.
+func (s *Store) guesses() bool { return s.queries["by_index"] != "" }
+
+// listing is the statement that lists a range of keys.
+func (w *walk) listing(which flush.KeyRange) (query string, args []any) {
+	keys := len(w.plan.Key)
+	others := w.key[keys:]
+	w.key = w.key[:keys]
+	columns := w.list()
+	if len(others) > 0 {
+		columns += ", CASE WHEN " + strings.Join(others, " IS NOT NULL OR ") + " IS NOT NULL THEN '" + row.Listed + "' ELSE '' END"
+	}
+	where, args := w.between(nil, nil)
+	rest := *w
+	if len(which.Of) > 0 {
+		rest.key = w.key[len(which.Of[0]):]
+		where += " AND " + w.beginsWith(which.Of, &args)
+	}
+	lead := keys - len(rest.key)
+	order := ""
+	switch {
+	case len(which.Of) > 1:
+		if lead == 1 && w.store.guesses() {
+			order = w.list() // or 64 keys, which it takes for a third of the table, would be searched for in all of it
+		}
+	case len(rest.key) == 0:
+		if which.Behind != nil {
+			where += " AND 1 = 0" // it is the only one
+		}
+	default:
+		// Not by all columns of the key: MariaDB would sort by the text that they begin with, though it is always the same.
+		order = rest.list()
+		if which.Behind != nil {
+			where += " AND " + rest.compare(">", ">", arguments(which.Behind[lead:]), &args)
+		}
+	}
+	if order != "" {
+		order = " ORDER BY " + order
+	}
+	return fmt.Sprintf(w.store.queries["key_rows"], columns, w.table, where, order, which.Limit), args
+}
+
+// beginsWith is true for keys with one of these beginnings. A statement has as many places as a power of two, so that
+// few are prepared.
+func (w *walk) beginsWith(of [][]row.Value, args *[]any) string {
+	places := 1
+	for places < len(of) {
+		places *= 2
+	}
+	for i := range places {
+		*args = append(*args, arguments(of[min(i, len(of)-1)])...)
+	}
+	columns := w.key[:len(of[0])]
+	if len(columns) == 1 {
+		return columns[0] + " IN (" + Repeat("?", places) + ")"
+	}
+	one := "(" + strings.Join(columns, " = ? AND ") + " = ?)"
+	return "(" + strings.TrimSuffix(strings.Repeat(one+" OR ", places), " OR ") + ")"
+}

@@ -1,0 +1,217 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// logPending is how much of the output waits for the disk.
+	logPending = 1 << 20
+	// logPatience is how long the command waits for a disk that takes nothing.
+	logPatience = 5 * time.Second
+	// logLast is how long the end of a run waits for the disk.
+	logLast = 2 * time.Second
+	// logLooked is how often it is checked that the file is still the one of that name.
+	logLooked = time.Second
+)
+
+// logFile appends output to a file. A disk that is full, or hangs, ends that, and never the run:
+// the file is written by a goroutine of its own, which may not come back.
+type logFile struct {
+	path string
+	log  *zap.Logger
+
+	mu      sync.Mutex
+	pending []byte
+	given   bool          // up: nothing more is written
+	closing bool          // nothing more comes
+	changed chan struct{} // has room for one: something of the above has changed, for the writer
+	room    chan struct{} // the same, for who waits for room
+	done    chan struct{}
+}
+
+// openLog opens the file of a job; a rotation may take it away later.
+func openLog(path string, log *zap.Logger) (*logFile, error) {
+	file, err := appendTo(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &logFile{
+		path: path, log: log,
+		changed: make(chan struct{}, 1), room: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	go l.keepWriting(file)
+	return l, nil
+}
+
+// appendTo opens a regular file, not one that a link names: whoever may write to its directory
+// could otherwise choose which of the daemon's files is appended to.
+func appendTo(path string) (*os.File, error) {
+	const mode = 0o640
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("log_file: %s is a symbolic link; name the file itself", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("log_file: %w", err)
+	}
+	if err := regular(file); err != nil {
+		return nil, fmt.Errorf("log_file: %w", err)
+	}
+	return file, nil
+}
+
+// appendable says why no output could be appended to a file, which need not be there yet.
+func appendable(path string) error {
+	if path == "" {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	if err := enterable("directory of log_file", dir); err != nil {
+		return err
+	}
+	err := unix.Access(path, unix.W_OK)
+	if errors.Is(err, os.ErrNotExist) {
+		path, err = dir, unix.Access(dir, unix.W_OK)
+	}
+	if err != nil {
+		return fmt.Errorf("log_file: %s cannot be written: %w", path, err)
+	}
+	return nil
+}
+
+// regular closes what is none.
+func regular(file *os.File) error {
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", file.Name())
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return nil
+}
+
+// write takes a piece of the output. It waits for room, for a while.
+func (l *logFile) write(text []byte) {
+	patience := time.Now().Add(logPatience)
+	for {
+		l.mu.Lock()
+		fits := len(l.pending) == 0 || len(l.pending)+len(text) <= logPending
+		if fits && !l.given {
+			l.pending = append(l.pending, text...)
+		}
+		given := l.given
+		l.mu.Unlock()
+		if given {
+			return
+		}
+		if fits {
+			wake(l.changed)
+			return
+		}
+		select {
+		case <-l.room:
+		case <-time.After(time.Until(patience)):
+			l.giveUp(fmt.Errorf("nothing was written for %v", logPatience))
+			return
+		}
+	}
+}
+
+// giveUp says once why no more is written.
+func (l *logFile) giveUp(why error) {
+	l.mu.Lock()
+	before := l.given
+	l.given, l.pending = true, nil
+	l.mu.Unlock()
+	wake(l.room)
+	if !before {
+		l.log.Warn("the log file of a run is not written any more: the run goes on, and its output is kept in Redis alone",
+			zap.String("log_file", l.path), zap.Error(why))
+	}
+}
+
+// close waits until all is written, for a while.
+func (l *logFile) close(within time.Duration) {
+	l.mu.Lock()
+	l.closing = true
+	given := l.given
+	l.mu.Unlock()
+	wake(l.changed)
+	if given {
+		return // its writer may not come back
+	}
+	select {
+	case <-l.done:
+	case <-time.After(max(within, 0)):
+		l.giveUp(errors.New("the run has ended, and the disk takes nothing"))
+	}
+}
+
+// keepWriting writes what is pending until nothing more comes.
+func (l *logFile) keepWriting(file *os.File) {
+	defer close(l.done)
+	defer func() {
+		if err := file.Close(); err != nil {
+			l.giveUp(err)
+		}
+	}()
+	var looked time.Time
+	for {
+		l.mu.Lock()
+		text, over := l.pending, l.given || l.closing && len(l.pending) == 0
+		l.pending = nil
+		l.mu.Unlock()
+		if over {
+			return
+		}
+		if len(text) == 0 {
+			<-l.changed
+			continue
+		}
+		wake(l.room)
+		if time.Since(looked) >= logLooked {
+			looked = time.Now()
+			file = l.current(file)
+		}
+		if _, err := file.Write(text); err != nil {
+			l.giveUp(err)
+			return
+		}
+	}
+}
+
+// current is the file that has the name now: a rotation may have moved the other one away.
+func (l *logFile) current(file *os.File) *os.File {
+	mine, err := file.Stat()
+	if err != nil {
+		return file
+	}
+	if there, err := os.Lstat(l.path); err == nil && os.SameFile(mine, there) {
+		return file
+	}
+	next, err := appendTo(l.path)
+	if err != nil {
+		return file // as good as any: it is ours still
+	}
+	_ = file.Close() // all of it was written
+	return next
+}
+
+// wake leaves word in a channel that has room for one.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

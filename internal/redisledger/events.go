@@ -1,0 +1,33 @@
+package redisledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// keepEvents is the length of the stream {K}:events that the lock's scripts keep.
+const keepEvents = 1000
+
+// Event is something that befell a leader's jobs, in the event history of their lock.
+type Event struct {
+	Event  string
+	NodeID string
+	Epoch  int64
+	Code   string // of what is said in Reason, for programs
+	Reason string
+}
+
+// AddEvent adds an entry to the event history. It does not verify the leader: nothing is decided by it.
+func (l *Ledger) AddEvent(ctx context.Context, e Event) error {
+	key := l.keys.Events()
+	_, err := l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "XADD", key, "MAXLEN", "~", keepEvents, "*", "event", e.Event, "node_id", e.NodeID, "epoch", e.Epoch,
+			"reason", e.Reason, "code", e.Code)
+	})
+	if err != nil {
+		return fmt.Errorf("add an event to %q: %w", key, err)
+	}
+	return nil
+}

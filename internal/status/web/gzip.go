@@ -1,0 +1,53 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// compressFrom is from how many bytes on an answer is compressed: less fits into one packet anyway.
+const compressFrom = 1400
+
+var compressors = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is right
+	return w
+}}
+
+// Compressed is a body as r takes it, with the headers that say so. What is in it beside a secret must
+// not be for other sites to choose: the length of what is compressed gives both away. The cookie of
+// this page goes with no request of another site.
+func Compressed(h http.Header, r *http.Request, body []byte) []byte {
+	h.Add("Vary", "Accept-Encoding")
+	if len(body) < compressFrom || !TakesGzip(r) {
+		return body
+	}
+	var out bytes.Buffer
+	w := compressors.Get().(*gzip.Writer)
+	defer compressors.Put(w)
+	w.Reset(&out)
+	if _, err := w.Write(body); err != nil || w.Close() != nil {
+		return body
+	}
+	h.Set("Content-Encoding", "gzip")
+	return out.Bytes()
+}
+
+// TakesGzip reports whether the client of r reads gzip.
+func TakesGzip(r *http.Request) bool {
+	for _, header := range r.Header.Values("Accept-Encoding") {
+		for coding := range strings.SplitSeq(header, ",") {
+			name, parameter, _ := strings.Cut(coding, ";")
+			if name = strings.ToLower(strings.TrimSpace(name)); name != "gzip" && name != "*" {
+				continue
+			}
+			_, weight, given := strings.Cut(parameter, "=")
+			q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
+			return !given || err == nil && q > 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,169 @@
+package testsupport
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// ClusterView is a Cluster as one of its nodes sees it.
+type ClusterView struct {
+	// Owners are the masters of the slots; nil where there is none.
+	Owners []*RedisDaemon
+	// Replicas are those of each master.
+	Replicas map[*RedisDaemon][]*RedisDaemon
+}
+
+// Masters are those that have slots, in the order of these.
+func (v ClusterView) Masters() (all []*RedisDaemon) {
+	for _, r := range v.Owners {
+		if r != nil && !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// View is how the node that answers first sees the Cluster, whatever has happened to the others. It may not have heard yet
+// of the last changes.
+func (c *RedisClusterDaemon) View() (ClusterView, error) {
+	type answer struct {
+		nodes []clusterNode
+		err   error
+	}
+	answers := make(chan answer, len(c.members))
+	for _, r := range c.members {
+		go func() {
+			nodes, err := r.clusterNodes()
+			answers <- answer{nodes, err}
+		}()
+	}
+	var errs []error
+	for range c.members {
+		a := <-answers
+		if a.err == nil {
+			return c.view(a.nodes), nil
+		}
+		errs = append(errs, a.err)
+	}
+	return ClusterView{}, fmt.Errorf("no node of the Cluster answers: %w", errors.Join(errs...))
+}
+
+func (c *RedisClusterDaemon) view(nodes []clusterNode) ClusterView {
+	v := ClusterView{Owners: make([]*RedisDaemon, clusterSlots), Replicas: map[*RedisDaemon][]*RedisDaemon{}}
+	byID := map[string]*RedisDaemon{}
+	for _, n := range nodes {
+		byID[n.id] = c.at(n.addr)
+	}
+	for _, n := range nodes {
+		for _, s := range n.slots {
+			for slot := s[0]; slot <= s[1]; slot++ {
+				v.Owners[slot] = byID[n.id]
+			}
+		}
+		if master := byID[n.master]; master != nil {
+			v.Replicas[master] = append(v.Replicas[master], byID[n.id])
+		}
+	}
+	return v
+}
+
+// at is the node with an address. One that has just started may not know its own host.
+func (c *RedisClusterDaemon) at(addr string) *RedisDaemon {
+	_, port, _ := strings.Cut(addr, ":")
+	if i := slices.IndexFunc(c.members, func(r *RedisDaemon) bool { return fmt.Sprint(r.port) == port }); i >= 0 {
+		return c.members[i]
+	}
+	return nil
+}
+
+// NodesAgree is nil if all nodes that answer see each master, and the same slots at the same ones of them: no failover is under
+// way, and no news of slots.
+func (c *RedisClusterDaemon) NodesAgree() error {
+	var mu sync.Mutex
+	views := map[string]string{} // and one node that has it
+	err := each(c.members, func(r *RedisDaemon) error {
+		nodes, err := r.clusterNodes()
+		if err != nil {
+			return nil // one that is a master is missed by the others
+		}
+		var view []string
+		for _, n := range nodes {
+			switch {
+			case !n.is("master") || len(n.slots) == 0:
+				continue
+			case !n.is("myself") && n.troubled():
+				return fmt.Errorf("it sees %s as %v", n.addr, n.flags)
+			}
+			view = append(view, fmt.Sprint(n.id, " has ", n.slots))
+		}
+		slices.Sort(view)
+		mu.Lock()
+		defer mu.Unlock()
+		views[strings.Join(view, ", ")] = r.Addr()
+		return nil
+	})
+	if err == nil && len(views) != 1 {
+		err = fmt.Errorf("they see it in %d ways: %v", len(views), views)
+	}
+	return err
+}
+
+// TakeSlot makes a master the owner of the slot of key without a move: the keys stay with the old one, which deletes them as it
+// hears of it.
+func (c *RedisClusterDaemon) TakeSlot(key string, to *RedisDaemon) error {
+	m, err := c.newMove(key, to)
+	if err != nil {
+		return err
+	}
+	if err := m.importing(); err != nil { // else the epoch of the new owner stays what it is
+		return err
+	}
+	_, err = to.do("CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
+	return err
+}
+
+// MendSlot ends the moves of the slot of key that were not finished, as `redis-cli --cluster fix` does: keys that other masters
+// than its owner have are moved to that one.
+func (c *RedisClusterDaemon) MendSlot(key string) error {
+	slot, err := c.Slot(key)
+	if err != nil {
+		return err
+	}
+	v, err := c.View()
+	if err != nil {
+		return err
+	}
+	owner := v.Owners[slot]
+	if owner == nil {
+		return fmt.Errorf("no node has slot %d", slot)
+	}
+	id, err := redis.String(owner.do("CLUSTER", "MYID"))
+	if err != nil {
+		return err
+	}
+	if _, err := owner.do("CLUSTER", "SETSLOT", slot, "STABLE"); err != nil { // else it has nothing for keys but ASK
+		return err
+	}
+	for _, r := range v.Masters() {
+		if r == owner {
+			continue
+		}
+		// That lets it carry out MIGRATE for a slot of another master.
+		if _, err := r.do("CLUSTER", "SETSLOT", slot, "IMPORTING", id); err != nil {
+			return err
+		}
+		m := &SlotMove{cluster: c, slot: slot, from: r, to: owner}
+		if err := m.moveRest("REPLACE"); err != nil {
+			return err
+		}
+		if _, err := r.do("CLUSTER", "SETSLOT", slot, "STABLE"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

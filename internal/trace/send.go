@@ -1,0 +1,222 @@
+package trace
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// patience is for how long a batch of spans is tried; newer ones wait meanwhile.
+	patience = time.Minute
+	// firstWait is between the first attempts; it doubles, with jitter.
+	firstWait = time.Second
+	// closeWithin is for how long spans are sent after the end.
+	closeWithin = 3 * time.Second
+	// logEvery is the time between log lines about a collector that takes no spans.
+	logEvery = time.Minute
+	// answerMost is how much of an answer is read.
+	answerMost = 64 << 10
+)
+
+// Run sends spans until ctx ends, and then, for a few seconds at most, those that are left.
+func (t *Tracer) Run(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	defer t.client.CloseIdleConnections()
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	goes := context.AfterFunc(ctx, func() { time.AfterFunc(closeWithin, stop) })
+	defer goes()
+	ticker := time.NewTicker(t.settings.delay)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			t.send(sending, ctx)
+			t.complain(nil)
+			return
+		case <-ticker.C:
+		case <-t.wake:
+		}
+		t.send(sending, ctx)
+		t.complain(nil)
+	}
+}
+
+// send sends all that waits. It waits between attempts only while going lasts.
+func (t *Tracer) send(ctx, going context.Context) {
+	for spans := t.take(); len(spans) > 0; spans = t.take() {
+		body, err := t.encode(spans)
+		if err == nil && t.settings.gzip {
+			body, err = compress(body)
+		}
+		refused := len(spans)
+		if err == nil {
+			refused, err = t.deliver(ctx, going, body)
+		}
+		switch {
+		case err == nil:
+			t.options.Count(Delivered, max(len(spans)-refused, 0))
+			t.lose(Refused, min(refused, len(spans)))
+		case isRefusal(err):
+			t.lose(Refused, len(spans))
+		default:
+			t.lose(GivenUp, len(spans))
+		}
+		t.complain(err)
+	}
+}
+
+// take is the next batch of the queue.
+func (t *Tracer) take() []Span {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := min(len(t.queue), t.settings.batch)
+	spans := t.queue[:n:n]
+	if t.queue = t.queue[n:]; len(t.queue) == 0 {
+		t.queue = nil // which frees what it has grown to
+	}
+	return spans
+}
+
+// deliver posts until the collector has answered, or its time is over. refused is how many of the spans the collector
+// has left out.
+func (t *Tracer) deliver(ctx, going context.Context, body []byte) (refused int, err error) {
+	began := time.Now()
+	for wait := firstWait; ; wait *= 2 {
+		var after time.Duration
+		refused, after, err = t.post(ctx, body)
+		if err == nil || isRefusal(err) {
+			return refused, err
+		}
+		pause := max(after, wait/2+rand.N(wait))
+		if going.Err() != nil || ctx.Err() != nil || time.Since(began)+pause > patience {
+			return 0, err
+		}
+		t.complain(err)
+		select {
+		case <-going.Done(): // one more attempt
+		case <-time.After(pause):
+		}
+	}
+}
+
+// refusal is an answer that another attempt would not change.
+type refusal struct{ status string }
+
+func isRefusal(err error) bool {
+	_, is := errors.AsType[*refusal](err)
+	return is
+}
+
+func (r *refusal) Error() string { return "the collector answered " + r.status }
+
+// post makes one request. after is how long the collector asks to be left alone.
+func (t *Tracer) post(ctx context.Context, body []byte) (refused int, after time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, t.settings.timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.settings.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return 0, 0, hideURL(err)
+	}
+	r.Header.Set("User-Agent", "baton/"+t.options.Version)
+	for name, value := range t.settings.headers {
+		r.Header.Set(name, value)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if t.settings.gzip {
+		r.Header.Set("Content-Encoding", "gzip")
+	}
+	resp, err := t.client.Do(r)
+	if err != nil {
+		return 0, 0, hideURL(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerMost))
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // a date is not waited for
+		return 0, time.Duration(min(max(seconds, 0), 3600)) * time.Second, fmt.Errorf("the collector answered %s", resp.Status)
+	}
+	if resp.StatusCode/100 != 2 {
+		return 0, 0, &refusal{resp.Status}
+	}
+	if err != nil {
+		return 0, 0, hideURL(err)
+	}
+	return refusedIn(answer), 0, nil
+}
+
+// hideURL leaves the URL out of an error: its query may have a token.
+func hideURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// refusedIn is how many spans an answer says it has left out.
+func refusedIn(answer []byte) int {
+	var a struct {
+		PartialSuccess struct {
+			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, or a text of one
+		} `json:"partialSuccess"`
+	}
+	if json.Unmarshal(answer, &a) != nil {
+		return 0 // such as an answer in another encoding
+	}
+	n, _ := strconv.Atoi(string(bytes.Trim(a.PartialSuccess.RejectedSpans, `"`)))
+	return max(n, 0)
+}
+
+// lose counts spans that the collector will not have.
+func (t *Tracer) lose(why Outcome, n int) {
+	if n == 0 {
+		return
+	}
+	t.options.Count(why, n)
+	t.mu.Lock()
+	t.lost += n
+	t.mu.Unlock()
+}
+
+// complain logs, once in a while, that the collector takes no spans, or not all of them.
+func (t *Tracer) complain(err error) {
+	if time.Since(t.logged) < logEvery {
+		return
+	}
+	t.mu.Lock()
+	lost := t.lost
+	t.lost = 0
+	t.mu.Unlock()
+	if err == nil && lost == 0 {
+		return
+	}
+	fields := []zap.Field{zap.String("collector", t.settings.host()), zap.Int("lost", lost)}
+	if err != nil {
+		fields = append(fields, zap.Error(err))
+	}
+	t.logged = time.Now()
+	t.options.Log.Warn("the collector of traces does not take all spans", fields...)
+}
+
+func compress(body []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(body)
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), err
+}
