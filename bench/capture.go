@@ -65,7 +65,7 @@ func measureCapture(ctx context.Context, o options, out io.Writer) (verdict, err
 		for _, part := range []struct {
 			name    string
 			measure func(context.Context, options, *report, string, string) error
-		}{{"follow", b.follow}, {"latency", b.freshCapture}, {"cost", b.readOnce}, {"standstill", b.standStill}, {"takeover", b.takeOver}} {
+		}{{"follow", b.follow}, {"latency", b.freshCapture}, {"cost", b.readOnce}, {"standstill", b.standStill}, {"takeover", b.takeOver}, {"listener", b.compared}} {
 			if !strings.Contains(part.name, o.cells) {
 				continue
 			}
@@ -264,8 +264,8 @@ func (b *bed) plainly(ctx context.Context, rate, keys int, d time.Duration) erro
 }
 
 // standStill measures the memory while the table is locked.
-func (b *bed) standStill(ctx context.Context, _ options, r *report, program, dir string) error {
-	const lasts, keys = 30 * time.Second, 1_000_000
+func (b *bed) standStill(ctx context.Context, o options, r *report, program, dir string) error {
+	const keys = 1_000_000
 	r.Printf("\n### Memory while the database stands still, at %s changes a second\n", rig.Thousands(standstill))
 	return b.captured(ctx, program, dir, "standstill", func(n *node) error {
 		tx, err := b.database.db.BeginTx(ctx, nil)
@@ -276,7 +276,7 @@ func (b *bed) standStill(ctx context.Context, _ options, r *report, program, dir
 		if _, err := tx.ExecContext(ctx, "LOCK TABLE captured IN ACCESS EXCLUSIVE MODE"); err != nil {
 			return err
 		}
-		sent, took, err := b.write(ctx, standstill, keys, lasts)
+		sent, took, err := b.write(ctx, standstill, keys, o.standstill)
 		if err != nil {
 			return err
 		}
@@ -318,7 +318,7 @@ func (b *bed) takeOver(ctx context.Context, _ options, r *report, program, dir s
 		var all []time.Duration
 		continued := 0
 		for i := range takeoverTimes + 1 {
-			n, err := b.standbyOf(program, filepath.Join(dir, fmt.Sprint("node", i)), fmt.Sprint("n", i))
+			n, err := b.standbyOf(program, filepath.Join(dir, fmt.Sprint("node", i)), "takeover", fmt.Sprint("n", i))
 			if err != nil {
 				return err
 			}
@@ -354,11 +354,11 @@ func (b *bed) takeOver(ctx context.Context, _ options, r *report, program, dir s
 }
 
 // standbyOf starts a further node of one election.
-func (b *bed) standbyOf(program, dir, id string) (*node, error) {
+func (b *bed) standbyOf(program, dir, lock, id string) (*node, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	config := strings.ReplaceAll(b.config("takeover"), "{id: bench}", "{id: "+id+"}")
-	config = strings.ReplaceAll(config, "lock_key: takeover", fmt.Sprintf("lock_key: takeover, ttl: %v", takeoverTTL))
-	return startNode(program, dir, config+fmt.Sprintf(captureJob, "takeover"))
+	config := strings.ReplaceAll(b.config(lock), "{id: bench}", "{id: "+id+"}")
+	config = strings.ReplaceAll(config, "lock_key: "+lock, fmt.Sprintf("lock_key: %s, ttl: %v", lock, takeoverTTL))
+	return startNode(program, dir, config+fmt.Sprintf(captureJob, lock))
 }

@@ -113,7 +113,10 @@ func selected(o options) []cell {
 	if !o.full && o.cells == "" {
 		cells = pairwise(cells)
 	}
-	cells = slices.DeleteFunc(cells, func(c cell) bool { return !strings.Contains(c.String(), o.cells) })
+	asked := strings.Split(o.cells, ",")
+	cells = slices.DeleteFunc(cells, func(c cell) bool {
+		return !slices.ContainsFunc(asked, func(part string) bool { return strings.Contains(c.String(), part) })
+	})
 	slices.SortStableFunc(cells, func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.data().table, b.data().table), cmp.Compare(a.table, b.table))
 	})

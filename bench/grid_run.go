@@ -260,13 +260,21 @@ func (g *gridRun) baton(ctx context.Context, c cell, warm, rows int) (got result
 	if err != nil {
 		return got, fmt.Errorf("%w; the log:\n%s", err, n.Log())
 	}
+	if err := n.Signal(syscall.SIGSTOP); err != nil { // the next pass of a scan is no part of it
+		return got, err
+	}
 	used, err := rig.CPU(n.Pid())
-	got = result{Rows: int64(rows), Seconds: at.Sub(began).Seconds(), CPU: (used - cpu).Seconds()}
+	written := rows
+	if c.source == "scan" { // whose pass writes the rows of the warm-up, too
+		written += warm
+	}
+	got = result{Rows: int64(written), Seconds: at.Sub(began).Seconds(), CPU: (used - cpu).Seconds()}
 	if err != nil {
 		return got, err
 	}
 	got.DatabaseCPU, err = g.databaseCPU(ctx, databaseCPU)
-	return got, err
+	// What may not have been in the sample is written now.
+	return got, errors.Join(err, n.Signal(syscall.SIGCONT), sleep(ctx, 200*time.Millisecond))
 }
 
 // config is that of a node of its own. Its lease outlasts the time for which it stands still.
@@ -309,8 +317,12 @@ func (g *gridRun) arrived(ctx context.Context, n *node, data dataset, ids []int6
 		left = append(left, ids[i])
 	}
 	limit := time.Minute + time.Duration(len(ids))*time.Millisecond
+	every := 10 * time.Millisecond
+	if len(ids) < 50_000 { // which are written within a few times as long
+		every = 4 * time.Millisecond
+	}
 	began, asked := time.Now(), time.Time{}
-	err = n.await(ctx, limit, 10*time.Millisecond, func() (bool, error) {
+	err = n.await(ctx, limit, every, func() (bool, error) {
 		if time.Since(asked) < time.Since(began)/100 {
 			return false, nil
 		}

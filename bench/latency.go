@@ -81,6 +81,10 @@ func measureLatency(ctx context.Context, o options, r *report) error {
 	return nil
 }
 
+// tellFunction makes the function that says of a row that its transaction has committed.
+const tellFunction = "CREATE OR REPLACE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS " +
+	"$$ BEGIN PERFORM pg_notify('seen', NEW.id::text); RETURN NULL; END $$"
+
 // latency writes for a while and returns how long each row took.
 func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir string) (took []time.Duration, err error) {
 	table := f.data.table
@@ -90,7 +94,7 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 	}
 	// A row tells of itself when its transaction commits.
 	err = b.database.exec(ctx, f.data.create(b.database.engine),
-		"CREATE OR REPLACE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify('seen', NEW.id::text); RETURN NULL; END $$",
+		tellFunction,
 		"CREATE TRIGGER made AFTER INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION tell()",
 		"CREATE TRIGGER changed AFTER UPDATE ON "+table+" FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION tell()")
 	if err != nil {

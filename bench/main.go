@@ -18,25 +18,29 @@ func main() {
 		if len(args) == 1 && args[0] == childArgument {
 			return child(ctx, os.Stdin, out)
 		}
+		if len(args) == 1 && args[0] == listenerArgument {
+			return runListener(ctx)
+		}
 		return run(ctx, args, out)
 	})
 }
 
 // options are the command line.
 type options struct {
-	rows      int
-	table     int
-	rounds    int
-	backlog   int
-	trickling time.Duration
-	only      string
-	dir       string
-	profile   string
-	program   string
-	cells     string
-	full      bool
-	baton     string
-	write     string
+	rows       int
+	table      int
+	rounds     int
+	backlog    int
+	trickling  time.Duration
+	standstill time.Duration
+	only       string
+	dir        string
+	profile    string
+	program    string
+	cells      string
+	full       bool
+	baton      string
+	write      string
 }
 
 // wants says whether a part is to be run: one that is named, else one of which
@@ -56,19 +60,20 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each program runs; medians count")
 	flags.IntVar(&o.backlog, "backlog", 5_000_000, "changed hashes, and counters, in the memory test")
 	flags.DurationVar(&o.trickling, "trickle", 30*time.Second, "how long latency is measured, for each source")
+	flags.DurationVar(&o.standstill, "standstill", 30*time.Second, "how long the database stands still in the memory test of a capture")
 	flags.StringVar(&o.only, "only", "", "run the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", ")+" (default: those of which something is required)")
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
 	flags.StringVar(&o.profile, "profile", "", "write baton's CPU profiles into this `directory`")
 	flags.StringVar(&o.program, "program", "", "run only the programs whose names contain this `word`; no ratios then")
-	flags.StringVar(&o.cells, "cells", "", "of the grid, of refused rows and of capture, run the cells whose names contain this `text`, such as hashes/postgres/500000, mysql/counters/CHECK or takeover")
+	flags.StringVar(&o.cells, "cells", "", "of the grid, of refused rows and of capture, run the cells whose names contain this `text`, such as hashes/postgres/500000, mysql/counters/CHECK or takeover; of the grid one of several texts, a,b")
 	flags.StringVar(&o.baton, "baton", "", "of the grid, measure this `program`, not one built from here")
 	flags.BoolVar(&o.full, "full", false, "run the whole grid, not a pairwise selection of it")
 	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if flags.NArg() > 0 || o.rows < 1000 || o.table < o.rows || o.rounds < 1 || o.backlog < 1000 || o.trickling < time.Second {
-		return o, errors.New("want only flags, -rows and -backlog from 1000, -table no less than -rows, -rounds from 1, -trickle from 1s")
+	if flags.NArg() > 0 || o.rows < 1000 || o.table < o.rows || o.rounds < 1 || o.backlog < 1000 || min(o.trickling, o.standstill) < time.Second {
+		return o, errors.New("want only flags, -rows and -backlog from 1000, -table no less than -rows, -rounds from 1, -trickle and -standstill from 1s")
 	}
 	return o, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,20 +45,61 @@ func (r *Report) Want(ok bool, format string, args ...any) {
 func (r *Report) Verdict() error { return errors.Join(r.missed...) }
 
 // WriteInto replaces what stands in a document between the two comments that say
-// which make target writes there.
+// which make target writes there. Sections that this run did not measure stay as they are: each says itself when,
+// and on which machine, it was measured.
 func (r *Report) WriteInto(name, target string) error {
 	begin, end := "<!-- begin: written by "+target+" -->", "<!-- end: written by "+target+" -->"
 	document, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	before, rest, begun := strings.Cut(string(document), begin)
-	_, after, ended := strings.Cut(rest, end)
+	before, rest, begun := strings.Cut(string(document), begin+"\n")
+	old, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {
 		return fmt.Errorf("%s has no lines %q and %q to write between", name, begin, end)
 	}
-	text := before + begin + "\n" + time.Now().Format("2 January 2006") + ", " + r.text.String() + end + after
+	text := before + begin + "\n" + merged(old, time.Now().Format("2 January 2006")+", "+r.text.String()) + end + after
 	return os.WriteFile(name, []byte(text), 0o644) //nolint:gosec // a document that everybody may read
+}
+
+// heading begins a section.
+const heading = "### "
+
+// merged is the text of a run, and the sections of an older text that it has not.
+func merged(old, text string) string {
+	if !strings.Contains(text, "\n"+heading) {
+		return text
+	}
+	sections := cut(old)
+	for _, s := range cut(text) {
+		if i := slices.IndexFunc(sections, func(o section) bool { return o.title == s.title }); i >= 0 {
+			sections[i] = s
+		} else {
+			sections = append(sections, s)
+		}
+	}
+	var all []string
+	for _, s := range sections {
+		all = append(all, heading+s.title+"\n\n"+s.text+"\n")
+	}
+	return strings.Join(all, "\n")
+}
+
+type section struct{ title, text string }
+
+// cut takes a text to its sections, each of which gets the lines before the first: when and where it was measured.
+func cut(text string) (sections []section) {
+	parts := strings.Split("\n"+text, "\n"+heading)
+	measured := strings.TrimSpace(parts[0])
+	for _, part := range parts[1:] {
+		title, rest, _ := strings.Cut(part, "\n")
+		rest = strings.TrimSpace(rest)
+		if measured != "" {
+			rest = measured + "\n\n" + rest
+		}
+		sections = append(sections, section{title, rest})
+	}
+	return sections
 }
 
 // WriteWithChart is WriteInto, and puts the chart beside the document.
