@@ -10,6 +10,7 @@ SUITE        := CGO_ENABLED=0 go run ./test/suite
 CHAOS_TIME   ?= 2m
 CHAOS_FAULTS ?= 200
 CHAOS_DESIGN ?=
+CHAOS_TOPOLOGY ?=
 
 # The version comes from git describe above. Stamping by the go command itself
 # fails in a clone that belongs to somebody else.
@@ -43,8 +44,8 @@ image: ## build dist/baton-image.tar, an OCI image for amd64 and arm64: no daemo
 	@rm dist/image-amd64 dist/image-arm64
 
 .PHONY: manifests
-manifests: ## read deploy/kubernetes and deploy/compose by the types of their own projects, which is to download them
-	cd tools/manifests && go run . ../../deploy/kubernetes/baton.yaml ../../deploy/compose/compose.yaml
+manifests: ## read deploy/kubernetes, deploy/compose and deploy/grafana by the types of their own projects, which it downloads
+	cd tools/manifests && go run . ../../deploy/kubernetes/baton.yaml ../../deploy/compose/compose.yaml ../../deploy/grafana/baton.json
 
 .PHONY: release
 release: ## build all files of VERSION=v1.2.3 in dist/v1.2.3: archives, deb, rpm, image, SBOM, checksums
@@ -58,6 +59,10 @@ test-release: manifests ## build a release in two folders: the same bytes, and i
 .PHONY: demo
 demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch
 	bin/baton demo $(DEMO_FLAGS)
+
+.PHONY: picture
+picture: build ## draw README's picture from a run of the demo, docs/demo.svg
+	bin/baton demo --duration 40s --chaos 5s --picture docs/demo.svg
 
 .PHONY: test
 test: test-deps ## vet, and run the tests against real servers, in minutes; TEST=./internal/job: those
@@ -100,8 +105,8 @@ chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIM
 	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
 
 .PHONY: chaos-capture
-chaos-capture: test-deps ## change a Redis behind Sentinels by every command, break all that captures it, and compare the tables
-	CHAOS_TIME=$(if $(filter file,$(origin CHAOS_TIME)),30m,$(CHAOS_TIME)) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestCapture' -v ./test/chaos/capture
+chaos-capture: test-deps ## change a Redis behind Sentinels, and a Cluster, by every command, break all that captures it, and compare the tables; CHAOS_TOPOLOGY=cluster: that one
+	CHAOS_TIME=$(if $(filter file,$(origin CHAOS_TIME)),30m,$(CHAOS_TIME)) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestCapture$$/$(CHAOS_TOPOLOGY)' -v ./test/chaos/capture
 
 .PHONY: chaos-lock
 chaos-lock: test-deps ## break each lock design CHAOS_FAULTS times, and check its history; CHAOS_DESIGN=quorum: that one

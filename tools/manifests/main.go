@@ -1,7 +1,8 @@
 // Manifests reads what is for Kubernetes by the types of its own API, and what is for compose by the
-// compose specification's own library, and fails at the first field that these do not know.
+// compose specification's own library, and the Grafana dashboard by the types of its published schema.
+// It fails at the first field that these do not know.
 //
-//	manifests KUBERNETES.yaml COMPOSE.yaml
+//	manifests KUBERNETES.yaml COMPOSE.yaml DASHBOARD.json
 package main
 
 import (
@@ -21,11 +22,11 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: manifests KUBERNETES.yaml COMPOSE.yaml")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: manifests KUBERNETES.yaml COMPOSE.yaml DASHBOARD.json")
 		os.Exit(2)
 	}
-	err := errors.Join(kubernetes(os.Stdout, os.Args[1]), compose(os.Stdout, os.Args[2]))
+	err := errors.Join(kubernetes(os.Stdout, os.Args[1]), compose(os.Stdout, os.Args[2]), grafana(os.Stdout, os.Args[3]))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "manifests:", err)
 		os.Exit(1)
