@@ -4,7 +4,7 @@ import "testing"
 
 // tries is how often a cell is tried until the process comes by its step: how many pages a capture has depends
 // on when its changes came.
-const tries = 5
+const tries = 20
 
 // A process that is killed at any step of the protocol, however often it had come
 // by that step, leaves what a fresh process finishes exactly.

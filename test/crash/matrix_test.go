@@ -187,8 +187,16 @@ func (l *lab) passed(t *testing.T) map[kind][]point {
 	var now *tally
 	st := l.open(t, l.spec("undisturbed"), func(b boundary) error { return now.observe(b) })
 	for _, k := range kinds() {
-		now = newTally(point{}, nil)
-		all[k] = l.points(t, k, st, now)
+		for i := range 3 {
+			now = newTally(point{}, nil)
+			points := l.points(t, k, st, now)
+			if i > 0 { // how often a capture comes by a step depends on when its changes came
+				points = slices.DeleteFunc(points, func(p point) bool { return !slices.Contains(all[k], p) })
+			}
+			if all[k] = points; !k.follows() {
+				break
+			}
+		}
 	}
 	undisturbed.passed[l.db.Driver] = all
 	return all
