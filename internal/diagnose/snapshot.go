@@ -7,6 +7,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"baton/internal/elector"
@@ -241,7 +242,8 @@ type Event struct {
 	Reason string `json:"reason,omitzero"`
 }
 
-// Why is why it happened; "" where Event says it all, or nothing is known.
+// Why is why it happened; "" where Event says it all, or nothing is known. What Event or Code says is
+// not said again.
 func (e Event) Why() string {
 	words := map[string]string{
 		"lease_ended": "its lease ran out", "crashed": "its process ended without releasing the lock",
@@ -252,9 +254,11 @@ func (e Event) Why() string {
 		return "redis restarted, failed over or lost its data, and a former leader may still trust its lease"
 	case e.Event == "restored" && e.Reason == "":
 		return "redis had lost the lock, and its leader restored it"
-	case words == "":
+	case e.Reason == strings.ReplaceAll(e.Event, "_", " "):
+		return words
+	case words == "" || strings.HasPrefix(e.Reason, words+": "):
 		return e.Reason
-	case e.Reason == "":
+	case e.Reason == "" || e.Reason == words:
 		return words
 	}
 	return words + ": " + e.Reason

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -202,8 +203,20 @@ func outcome(ctx context.Context, j Job, err error) (State, string) {
 	case errors.Is(err, context.Canceled):
 		return StateCancelled, clip(cause.Error()) // it stopped as ordered; where it stopped is no error
 	default:
-		return StateCancelled, clip(fmt.Sprintf("%v: %v", cause, err))
+		return StateCancelled, clip(because(cause.Error(), err.Error()))
 	}
+}
+
+// because joins why a run was cancelled and what its work said, which is often the same: work
+// that waits returns the cause.
+func because(cause, said string) string {
+	switch {
+	case said == "" || said == cause:
+		return cause
+	case strings.HasPrefix(said, cause+": "):
+		return said
+	}
+	return cause + ": " + said
 }
 
 func runFields(run Run, more ...zap.Field) []zap.Field {

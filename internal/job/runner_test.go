@@ -298,6 +298,29 @@ func TestEndOfTermCancelsRunsAndWaitsForThem(t *testing.T) {
 	})
 }
 
+func TestACancelledRunSaysOnceWhyItEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			said func(cause error) error
+			want string
+		}{
+			{func(cause error) error { return cause }, "stepped down"},
+			{func(cause error) error { return fmt.Errorf("%w: at row 3", cause) }, "stepped down: at row 3"},
+			{func(cause error) error { return fmt.Errorf("read: %w", cause) }, "stepped down: read: stepped down"},
+			{func(error) error { return errors.New("stepped down the stairs") }, "stepped down: stepped down the stairs"},
+		} {
+			work := func(ctx context.Context, _ job.Run) (job.Result, error) {
+				<-ctx.Done()
+				return job.Result{}, c.said(context.Cause(ctx))
+			}
+			n := lead(t, jobtest.NewLedger("me"), every(t, "slow", "5s", work))
+			after(5500 * time.Millisecond)
+			n.end()
+			want(t, "error", n.records()[0].Error, c.want)
+		}
+	})
+}
+
 func TestWorkThatIsDoneCountsEvenIfTheTermEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stubborn := func(context.Context, job.Run) (job.Result, error) {
