@@ -37,7 +37,7 @@ func dataState(s diagnose.Snapshot) (state string, c show.Colour) {
 	about := func(jobs []diagnose.Job, say func(diagnose.Job) string) string {
 		lines := make([]string, len(jobs))
 		for i, j := range jobs {
-			lines[i] = fmt.Sprintf("%s %s (%s changes wait)", j.Name, say(j), jobcmd.WaitingChanges(j))
+			lines[i] = fmt.Sprintf("%s %s (%s)", j.Name, say(j), waits(j))
 		}
 		return text.Names(lines, 3)
 	}
@@ -52,12 +52,37 @@ func dataState(s diagnose.Snapshot) (state string, c show.Colour) {
 	case diagnose.DataStuck:
 		return "NOT WRITTEN: " + about(d.Unwritten, func(diagnose.Job) string { return "fails" }), show.Bad
 	case diagnose.DataUnknown:
-		return "not known of " + text.Count(len(d.Unmeasured), "job"), show.Uneasy
+		return "not known of " + text.Count(len(d.Unmeasured), "job") + whyUncounted(d.Unmeasured), show.Uneasy
 	}
 	if d.Lag < time.Second {
 		return "up to date", show.Good
 	}
 	return "up to date, at most " + text.Duration(d.Lag.Round(time.Second)) + " behind", show.Good
+}
+
+// longestWhy bounds why a backlog is not known, in a line.
+const longestWhy = 160
+
+// waits is how many changes wait for a job, or why that is not known.
+func waits(j diagnose.Job) string {
+	if j.Backlog == nil && j.BacklogUnknown != "" {
+		return "backlog unknown: " + text.Clip(text.OneLine(j.BacklogUnknown), longestWhy)
+	}
+	return jobcmd.WaitingChanges(j) + " changes wait"
+}
+
+// whyUncounted is why backlogs of jobs are not known; "" if of none it is said.
+func whyUncounted(jobs []diagnose.Job) string {
+	var lines []string
+	for _, j := range jobs {
+		if j.BacklogUnknown != "" {
+			lines = append(lines, fmt.Sprintf("%s (%s)", j.Name, waits(j)))
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return ": " + text.Names(lines, 3)
 }
 
 // hints are what is wrong, the worst first.

@@ -63,6 +63,8 @@ func TestATakeoverGoesOnInTheStreamAndSaysSo(t *testing.T) {
 			r.metric(`baton_capture_pass_owed{job="articles"}`) == "0" &&
 			r.metric(`baton_capture_pending_budget_bytes{job="articles"}`) != "0"
 	})
+	// The command line, which follows no stream, has the leader's count.
+	await(t, "the leader's count", func() bool { j := l.state("articles"); return j.Backlog != nil && *j.Backlog == 0 })
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +97,13 @@ func TestAStreamThatIsRefusedIsSaidAndHardlyAskedFor(t *testing.T) {
 	if e := l.state("articles").LastRun.Error; !strings.Contains(e, "+psync") || strings.Contains(e, "not done") {
 		t.Errorf("the error: %s", e)
 	}
+	if j := l.state("articles"); j.Backlog != nil || j.LagSeconds != nil || !strings.Contains(j.BacklogUnknown, "+psync") {
+		t.Errorf("backlog %v, lag %v, unknown %q", j.Backlog, j.LagSeconds, j.BacklogUnknown)
+	}
+	for _, gauge := range []string{"baton_flush_backlog", "baton_flush_lag_seconds"} {
+		await(t, "no "+gauge, func() bool { return r.metric(gauge+`{job="articles"}`) == "" })
+	}
+	await(t, "the reason on the page", func() bool { return strings.Contains(r.read("/jobs/articles"), "unknown: <small>") })
 	await(t, "the metric and the event", func() bool {
 		return r.metric(`baton_capture_interruptions_total{job="articles",reason="refused"}`) != "0" &&
 			slices.Contains(l.told(), "stream_refused refused")

@@ -325,7 +325,7 @@ func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Rows) != 2 || len(p.Columns) != 2 || p.Shards[0].Backlog != 2 || p.Columns[1].Op != "add" {
+	if len(p.Rows) != 2 || len(p.Columns) != 2 || *p.Shards[0].Backlog != 2 || p.Columns[1].Op != "add" {
 		t.Errorf("%+v", p)
 	}
 	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no number") {
@@ -342,7 +342,7 @@ func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
 	}
 	l.config.Jobs[1].Flush.To.Schema = "verify"
 	p, err = direct.PreviewJob(t.Context(), l.config, "clicks", 10)
-	if err != nil || len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no such table") || p.Shards[0].Backlog != 1 {
+	if err != nil || len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no such table") || *p.Shards[0].Backlog != 1 {
 		t.Errorf("without a table: %+v, %v", p, err)
 	}
 	if _, err := direct.PreviewJob(t.Context(), l.config, "cliks", 10); !errors.Is(err, operate.ErrNoJob) {

@@ -179,11 +179,13 @@ type Job struct {
 	// Awaited: a run of the command goes on under the leader that there is.
 	Awaited bool `json:"awaited,omitzero"`
 	// Late is the verdict [Job.IsLate]; set where a Snapshot is written as JSON.
-	Late                Late     `json:"late,omitzero"`
-	ConsecutiveFailures int      `json:"consecutive_failures"`
-	Paused              *Pause   `json:"paused,omitempty"` // itself, or with all others
-	Backlog             *int64   `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
-	LagSeconds          *float64 `json:"lag_seconds"`      // age of the oldest of them
+	Late                Late   `json:"late,omitzero"`
+	ConsecutiveFailures int    `json:"consecutive_failures"`
+	Paused              *Pause `json:"paused,omitempty"` // itself, or with all others
+	Backlog             *int64 `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
+	// BacklogUnknown is why Backlog is not known.
+	BacklogUnknown string   `json:"backlog_unknown,omitzero"`
+	LagSeconds     *float64 `json:"lag_seconds"` // age of the oldest of them
 	// DeadLetters are those that wait in the database, as the leader last counted them, or
 	// baton status now; absent: it has not been counted.
 	DeadLetters *int64 `json:"dead_letters,omitempty"`

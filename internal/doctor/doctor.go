@@ -227,7 +227,7 @@ func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Fi
 			_, err = flush.Backlog(ctx, sources)
 		}
 	}
-	if err == nil || ctx.Err() != nil {
+	if _, uncounted := errors.AsType[*flush.UncountedError](err); err == nil || uncounted || ctx.Err() != nil {
 		return nil
 	}
 	return []Finding{{Severity: SeverityError, Subject: jobSubject(j.Name), What: "what waits in Redis cannot be read: " + err.Error(),

@@ -34,8 +34,10 @@ type Preview struct {
 // PreviewShard is one of the keys that a job reads.
 type PreviewShard struct {
 	Name    string `json:"name"`
-	Backlog int64  `json:"backlog"`
-	Error   string `json:"error,omitzero"`
+	Backlog *int64 `json:"backlog"` // null: it is not counted
+	// BacklogUnknown is why it cannot be counted now, which is no trouble.
+	BacklogUnknown string `json:"backlog_unknown,omitzero"`
+	Error          string `json:"error,omitzero"`
 }
 
 // PreviewRow is one row as it would be written, or the record that would not be.
@@ -117,10 +119,16 @@ func (v *Preview) count(ctx context.Context, sources []Source) {
 		if !ok {
 			continue
 		}
-		var err error
-		if v.Shards[i].Backlog, err = counted.Backlog(ctx); err != nil {
+		n, err := counted.Backlog(ctx)
+		uncounted, unknown := errors.AsType[*UncountedError](err)
+		switch {
+		case unknown:
+			v.Shards[i].BacklogUnknown = uncounted.Why
+		case err != nil:
 			v.Shards[i].Error = err.Error()
 			v.problem(err)
+		default:
+			v.Shards[i].Backlog = &n
 		}
 	}
 }

@@ -64,6 +64,15 @@ func (e *TooManyDeadError) Error() string {
 // Is makes errors.Is(err, ErrTooManyDead) true.
 func (e *TooManyDeadError) Is(target error) bool { return target == ErrTooManyDead }
 
+// UncountedError is why a source cannot count its backlog now, which is no trouble of its own.
+type UncountedError struct {
+	Why string
+	// Elsewhere: the leader's process counts it, and this one does not follow what changes.
+	Elsewhere bool
+}
+
+func (e *UncountedError) Error() string { return "flush: the backlog cannot be counted: " + e.Why }
+
 // Leadership is what a flush must know of the term that it works for. It is
 // declared here so that this package never imports the elector.
 type Leadership interface {
@@ -124,7 +133,8 @@ type Discarder interface {
 // Counted is a Source whose changes wait in a place of their own.
 type Counted interface {
 	Source
-	// Backlog counts the pending changes, staged ones included, without scanning.
+	// Backlog counts the pending changes, staged ones included, without scanning; an *UncountedError says why it
+	// cannot now.
 	Backlog(ctx context.Context) (int64, error)
 }
 

@@ -104,6 +104,41 @@ func (l *Ledger) Samples(ctx context.Context, after string, epoch int64) (sample
 	return samples, next, epoch, nil
 }
 
+// latestOf is how many of the newest samples are looked at: a deposed leader may have added the last.
+const latestOf = 4
+
+// LatestLevels are those of the leader's newest sample, if it is not older than that by Redis' clock.
+func (l *Ledger) LatestLevels(ctx context.Context, within time.Duration) (map[string]Level, error) {
+	replies, err := redis.Values(l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
+		err := redisconn.SendAll(c, redisconn.Cmd("TIME"), redisconn.Cmd("XREVRANGE", l.keys.Samples(), "+", "-", "COUNT", latestOf))
+		if err != nil {
+			return nil, err
+		}
+		return redisconn.ReceiveAll(ctx, c)
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("read the newest sample in %q: %w", l.keys.Samples(), err)
+	}
+	now, err := redisconn.Time(replies[0])
+	if err != nil {
+		return nil, err
+	}
+	entries, err := redis.Values(replies[1], nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the newest sample in %q: %w", l.keys.Samples(), redisconn.Explain(err))
+	}
+	var newest Sample
+	for _, entry := range entries {
+		if s, ok := decodeSample(entry); ok && s.Epoch > newest.Epoch {
+			newest = s
+		}
+	}
+	if now.Sub(newest.At) > within {
+		return nil, nil
+	}
+	return newest.Levels, nil
+}
+
 // decodeSample decodes an entry of the stream; ok is false for an unknown kind.
 func decodeSample(entry any) (s Sample, ok bool) {
 	var fields map[string]string

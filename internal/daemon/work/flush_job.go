@@ -155,6 +155,10 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 	}
 	began := time.Now()
 	backlog, err := f.Backlog(ctx)
+	if _, uncounted := errors.AsType[*flush.UncountedError](err); uncounted {
+		f.watch.uncounted(f.Task)
+		f.metrics.FlushUncounted(f.Config.Name)
+	}
 	if err != nil {
 		return level, false
 	}

@@ -36,10 +36,11 @@ type sampler struct {
 	was    map[string]int64 // rows that a job had written by the sample before
 }
 
-// take adds a sample if one is due; the rows of levels are all that were ever written. It is only for the plot of the page: what goes wrong
+// take adds a sample if one is due, or has a job that the last one did not: others show the count of a capture that the
+// leader alone can make. the rows of levels are all that were ever written. What goes wrong
 // is logged once, and stops nothing.
 func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level) {
-	if len(levels) == 0 || !s.due(time.Now()) {
+	if len(levels) == 0 || !s.due(time.Now()) && !s.news(levels) {
 		return
 	}
 	now := time.Now()
@@ -71,6 +72,16 @@ func (s *sampler) since(levels map[string]redisledger.Level) map[string]redisled
 		news[name], s.was[name] = v, all
 	}
 	return news
+}
+
+// news reports whether there is a job that the sample before did not have.
+func (s *sampler) news(levels map[string]redisledger.Level) bool {
+	for name := range levels {
+		if _, had := s.was[name]; !had {
+			return true
+		}
+	}
+	return false
 }
 
 // due reports whether it is time, for who asks every GaugeEvery.

@@ -3,6 +3,7 @@ package work
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"baton/internal/daemon/storehealth"
 	"baton/internal/daemon/tasks"
 	"baton/internal/diagnose"
+	"baton/internal/flush"
 	"baton/internal/job/schedule"
 	"baton/internal/operate/direct"
 	"baton/internal/redisconn"
@@ -80,6 +82,20 @@ func (w *Watch) measured(t Task, backlog int64, fresh, now time.Time) time.Durat
 	return lag
 }
 
+// uncounted notes that nothing is known to wait for a flush, and that this is all that is known.
+func (w *Watch) uncounted(t Task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.behind, t.Config.Name)
+}
+
+// isBehind reports whether changes waited for a flush when they were last counted.
+func (w *Watch) isBehind(t Task) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.behind[t.Config.Name].IsZero()
+}
+
 // writtenUntil is before which time everything is written. Of a flush that never ended well it is
 // when it first ran, or when something was first seen to wait: an underestimated lag still
 // alerts, a missing one never would.
@@ -147,15 +163,27 @@ func (w *Watch) ReadOthers(
 	if w.recall(ctx, ledger, tasks.Names(jobs)) != nil {
 		return false
 	}
+	counts := direct.LeaderCounts(ctx, ledger)
 	tasks.ByStore(jobs, func(t Task) *redisconn.Store { return t.Store }, func(some []Task) {
 		for _, t := range some {
 			if !t.Config.IsCommand() && stores.Away(t.Config.Flush.From.Store) == nil {
-				if backlog, err := t.Backlog(ctx); err == nil {
-					m.FlushBehind(t.Config.Name, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
-				}
+				w.count(ctx, t, counts, m)
 			}
 			w.show(m, t, owner)
 		}
 	})
 	return true
+}
+
+// count reports how far a flush is behind that this node does not run. One that was behind stays so until it is
+// counted again: its leader may have died.
+func (w *Watch) count(ctx context.Context, t Task, counts direct.Counts, m *metrics.Metrics) {
+	backlog, err := counts.Backlog(ctx, t.Task)
+	_, uncounted := errors.AsType[*flush.UncountedError](err)
+	switch {
+	case err == nil:
+		m.FlushBehind(t.Config.Name, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
+	case uncounted && !w.isBehind(t):
+		m.FlushUncounted(t.Config.Name)
+	}
 }

@@ -3,6 +3,7 @@ package direct
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"baton/internal/daemon/tasks"
 	"baton/internal/diagnose"
 	"baton/internal/elector"
+	"baton/internal/flush"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
@@ -121,6 +123,7 @@ func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string,
 			jobs[i] = &s.Jobs[at]
 		}
 	}
+	counts := LeaderCounts(ctx, v.Ledger)
 	tasks.ByStore(known, func(i int) *redisconn.Store { return v.Tasks[i].Store }, func(some []int) {
 		ctx, cancel := ctx, context.CancelFunc(func() {})
 		if v.Tasks[some[0]].Config.Flush.From.Store != "" {
@@ -129,7 +132,7 @@ func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string,
 		defer cancel()
 		for _, i := range some {
 			if j := jobs[i]; j != nil {
-				gatherJob(ctx, j, v.Tasks[i], states[i], s.Answers(j.Store), owner, now)
+				gatherJob(ctx, j, v.Tasks[i], states[i], s.Answers(j.Store), owner, now, counts)
 			}
 		}
 	})
@@ -139,14 +142,19 @@ func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string,
 // gatherJob adds to a job what Redis, and its store if that answers, know of it.
 func gatherJob(
 	ctx context.Context, j *diagnose.Job, t tasks.Task, st redisledger.JobState, answers bool, owner string, now time.Time,
+	counts Counts,
 ) {
 	fillJob(j, st)
 	j.Awaited = t.Config.IsCommand() && st.RunsUnder(owner)
 	if p := j.Paused; p != nil && p.Until.After(j.NextRun) {
 		j.NextRun = t.Next(p.Until)
 	}
-	if !t.Config.IsCommand() && answers {
-		gatherBacklog(ctx, t, j, st, now)
+	switch {
+	case t.Config.IsCommand():
+	case answers:
+		gatherBacklog(ctx, t, j, st, now, counts)
+	default:
+		j.BacklogUnknown = fmt.Sprintf("store %q does not answer", j.Store)
 	}
 	j.DueAt = j.Due(PastOf(st, behindSince(*j, now)), t.Next)
 }
@@ -170,9 +178,15 @@ func behindSince(j diagnose.Job, now time.Time) time.Time {
 }
 
 // gatherBacklog reports how far a flush is behind: one that never ended well since its first slot.
-func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisledger.JobState, now time.Time) {
-	backlog, err := t.Backlog(ctx)
+func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisledger.JobState, now time.Time, counts Counts) {
+	backlog, err := counts.Backlog(ctx, t)
 	if err != nil {
+		if uncounted, ok := errors.AsType[*flush.UncountedError](err); ok {
+			j.BacklogUnknown = uncounted.Why
+			if r := j.LastRun; uncounted.Elsewhere && j.ConsecutiveFailures > 0 && r != nil && r.Error != "" {
+				j.BacklogUnknown += ": " + r.Error
+			}
+		}
 		return
 	}
 	j.Backlog = &backlog

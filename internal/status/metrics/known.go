@@ -18,6 +18,8 @@ type knownJob struct {
 	at       time.Time // when this node learned it
 	measured time.Time // of a flush
 	lag      time.Duration
+	// uncounted: neither the backlog nor the lag is known.
+	uncounted bool
 }
 
 func (m *Metrics) learn(job string, how func(*knownJob)) {
@@ -43,7 +45,7 @@ func (m *Metrics) refresh(now time.Time) {
 		m.jobOverdue.WithLabelValues(job).Set(j.Overdue(asOf).Seconds())
 		m.jobLate.WithLabelValues(job).Set(truth(j.IsLate(asOf) != ""))
 		m.jobAge.WithLabelValues(job).Set(k.age(now, m.flushes[job]))
-		if m.flushes[job] {
+		if m.flushes[job] && !k.uncounted {
 			m.flushLag.WithLabelValues(job).Set(k.lagAt(now).Seconds())
 		}
 	}

@@ -370,3 +370,21 @@ func TestStoresAreShownUntilTheyAreNoMore(t *testing.T) {
 		t.Error("a store that is no more is still shown")
 	}
 }
+
+func TestABacklogThatIsNotKnownHasNoGauge(t *testing.T) {
+	m := New("1", []string{"a"})
+	m.AddFlushes("a")
+	m.JobStands(diagnose.Job{Name: "a"}, time.Now())
+	m.FlushUncounted("a")
+	got := scrape(t, m)
+	for _, name := range []string{`baton_flush_backlog{job="a"}`, `baton_flush_lag_seconds{job="a"}`} {
+		if value, there := got[name]; there {
+			t.Errorf("%s is %s", name, value)
+		}
+	}
+	if got[`baton_job_known_age_seconds{job="a"}`] == "+Inf" {
+		t.Error("the node is taken to know nothing of the job")
+	}
+	m.FlushBehind("a", 3, time.Second)
+	wantSeries(t, scrape(t, m), map[string]string{`baton_flush_backlog{job="a"}`: "3", `baton_flush_lag_seconds{job="a"}`: "1"})
+}

@@ -63,7 +63,15 @@ func (m *Metrics) TraceSpans(outcome string, spans int) { m.traced.add(float64(s
 // FlushBehind reports how many changes wait in Redis now, and how far the database is behind it.
 func (m *Metrics) FlushBehind(job string, changes int64, lag time.Duration) {
 	m.setOf(m.flushes, job, m.flushBacklog, float64(changes))
-	m.learn(job, func(k *knownJob) { k.measured, k.lag = time.Now(), lag })
+	m.learn(job, func(k *knownJob) { k.measured, k.lag, k.uncounted = time.Now(), lag, false })
+}
+
+// FlushUncounted reports that it is not known how many changes wait in Redis. A gauge at zero would say that
+// none do, so there is none.
+func (m *Metrics) FlushUncounted(job string) {
+	m.learn(job, func(k *knownJob) { k.measured, k.lag, k.uncounted = time.Now(), 0, true })
+	m.flushBacklog.DeleteLabelValues(job)
+	m.flushLag.DeleteLabelValues(job)
 }
 
 // DeadLetters reports how many dead letters of a flush wait in its database.

@@ -33,6 +33,7 @@ type jobView struct {
 	Overdue               string // "late: due at 18:30:00 UTC"
 	OverdueMS             int64  // of that time
 	Backlog, Lag          string
+	Uncounted             string // why the backlog is not known
 	LagTone               tone
 	Spark                 *spark
 	Strip                 *strip
@@ -124,6 +125,9 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	}
 	if j.Backlog != nil {
 		v.Backlog = text.Number(*j.Backlog)
+	}
+	if j.Backlog == nil && j.BacklogUnknown != "" {
+		v.Backlog, v.Uncounted = "unknown", clip(visible(j.BacklogUnknown))
 	}
 	if lag, ok := j.Lag(); ok {
 		v.Lag, v.LagTone = text.Span(lag), idle

@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/internal/diagnose"
@@ -47,7 +48,11 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 	case d.Worst == nil:
 		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
 	case d.State == diagnose.DataUnknown:
-		v.Tone, v.Answer, v.Note = idle, "Partly unknown", namesOf(d.Unmeasured)+" never succeeded; "+waiting
+		why := " never succeeded; "
+		if slices.ContainsFunc(d.Unmeasured, func(j diagnose.Job) bool { return j.BacklogUnknown != "" }) {
+			why = ": the lag is unknown; "
+		}
+		v.Tone, v.Answer, v.Note = idle, "Partly unknown", namesOf(d.Unmeasured)+why+waiting
 	case d.Lag == 0 && d.Waiting == 0:
 		v.Note = "nothing waits to be written"
 	default:

@@ -122,7 +122,7 @@ func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time)
 	if j.Command {
 		did = "EXIT"
 	} else {
-		p("waiting\t%s changes\n", WaitingChanges(j))
+		p("waiting\t%s\n", waiting(j))
 		p("behind\t%s\n", paintLate(w, j, now))
 		showOperations(p, j, now)
 	}

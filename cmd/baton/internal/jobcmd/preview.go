@@ -11,6 +11,7 @@ import (
 	"baton/cmd/baton/internal/cmdline"
 	"baton/cmd/baton/internal/show"
 	"baton/internal/operate/direct"
+	"baton/internal/text"
 )
 
 // examples is how many records a preview shows.
@@ -60,9 +61,12 @@ func printPreview(out io.Writer, p direct.Preview) error {
 	f := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush returns a write error
 	f("SOURCE\tWAITING\n")
 	for _, s := range p.Shards {
-		waiting := fmt.Sprint(s.Backlog)
-		if s.Error != "" {
-			waiting = "?"
+		waiting := "?"
+		switch {
+		case s.BacklogUnknown != "":
+			waiting = "unknown: " + text.OneLine(s.BacklogUnknown)
+		case s.Backlog != nil:
+			waiting = fmt.Sprint(*s.Backlog)
 		}
 		f("%s\t%s\n", s.Name, waiting)
 	}

@@ -91,15 +91,26 @@ func NextRun(j diagnose.Job, s diagnose.Snapshot) string {
 	return "in " + text.Duration(j.NextRun.Sub(s.Now))
 }
 
-// WaitingChanges is how many changes a job has still to write; "?" if that is not known.
+// WaitingChanges is how many changes a job has still to write; "unknown" if [diagnose.Job] says why, "?" if that
+// is not known.
 func WaitingChanges(j diagnose.Job) string {
 	switch {
 	case j.Command:
 		return "-"
+	case j.Backlog == nil && j.BacklogUnknown != "":
+		return "unknown"
 	case j.Backlog == nil:
 		return "?"
 	}
 	return fmt.Sprint(*j.Backlog)
+}
+
+// waiting is that with its unit, and why it is not known.
+func waiting(j diagnose.Job) string {
+	if j.Backlog == nil && j.BacklogUnknown != "" {
+		return "unknown: " + text.OneLine(j.BacklogUnknown)
+	}
+	return WaitingChanges(j) + " changes"
 }
 
 func behind(j diagnose.Job) string {

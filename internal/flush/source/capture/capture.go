@@ -337,9 +337,9 @@ func (c *Capture) Wait(ctx context.Context) error {
 func (c *Capture) Backlog(context.Context) (int64, error) {
 	made, ok := c.store.Attachment(attached(c.options.Job, c.Name()))
 	if !ok {
-		return 0, nil
+		return 0, &flush.UncountedError{Why: "this process does not follow the stream", Elsewhere: true}
 	}
-	return made.(closer).backlog(), nil
+	return made.(closer).backlog()
 }
 
 // Mark marks keys as changed, so that they are read again. Whoever follows the stream hears of it.

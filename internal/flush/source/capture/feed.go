@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/flush"
 	"baton/internal/redisconn/follow"
 )
 
@@ -319,15 +320,33 @@ func (f *feed) oweLocked(reason Reason, why string) {
 	f.debts++
 }
 
-// backlog is how many keys are pending.
-func (f *feed) backlog() int64 {
+// backlog is how many keys are pending. While a stream is not followed it is how many are at least, and none
+// means nothing.
+func (f *feed) backlog() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(f.pending)
 	if f.batch != nil {
 		n += len(f.batch.keys)
 	}
-	return int64(n)
+	switch {
+	case n > 0 || f.joined || f.rejoins():
+		return int64(n), nil
+	case f.problem != nil:
+		return 0, &flush.UncountedError{Why: f.problem.Error()}
+	}
+	return 0, &flush.UncountedError{Why: "the stream is not joined yet"}
+}
+
+// rejoins reports whether all streams are followed but those that are joined once more for another feed.
+func (f *feed) rejoins() bool {
+	followed := 0
+	for _, m := range f.marks {
+		if m.line != nil || m.quiet {
+			followed++
+		}
+	}
+	return f.begun && f.need > 0 && followed == f.need && f.problem == nil
 }
 
 // ends makes whoever waits for it hear that nothing will be heard of any more.

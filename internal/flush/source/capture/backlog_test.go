@@ -1,0 +1,42 @@
+package capture
+
+import (
+	"errors"
+	"testing"
+
+	"baton/internal/flush"
+	"baton/internal/redisconn/follow"
+)
+
+// followsOn is how a stream is joined where the feed has left it.
+func followsOn(f heard) follow.Joined {
+	return follow.Joined{How: follow.Continued, At: f.mark.at, Backlog: 1 << 20}
+}
+
+func TestWithoutTheStreamNoBacklogIsZero(t *testing.T) {
+	f := fed(t, 1<<20)
+	want := func(n int64, why string) {
+		t.Helper()
+		got, err := f.backlog()
+		text := ""
+		if uncounted, ok := errors.AsType[*flush.UncountedError](err); ok {
+			text = uncounted.Why
+		}
+		if got != n || text != why || (err == nil) != (why == "") {
+			t.Errorf("%d, %v; want %d, %q", got, err, n, why)
+		}
+	}
+	want(0, "")
+	f.left(f.mark, f.line, true) // for another feed
+	want(0, "")
+	f.joinsAt(followsOn(f))
+	f.hears(2, "SET s:1 x")
+	f.left(f.mark, f.line, false)
+	want(1, "") // what is known waits, whatever else does
+	f.clear()
+	want(0, "the stream is not joined yet")
+	f.failed(errors.New("refused"))
+	want(0, "refused")
+	f.joinsAt(followsOn(f))
+	want(0, "")
+}
