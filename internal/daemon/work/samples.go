@@ -37,7 +37,7 @@ type sampler struct {
 }
 
 // take adds a sample if one is due, or has a job that the last one did not: others show the count of a capture that the
-// leader alone can make. the rows of levels are all that were ever written. What goes wrong
+// leader alone can make. The rows of levels are all that were ever written. What goes wrong
 // is logged once, and stops nothing.
 func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level) {
 	if len(levels) == 0 || !s.due(time.Now()) && !s.news(levels) {
