@@ -152,6 +152,9 @@ func (n *node) flush(ctx context.Context) error {
 			return err
 		}
 		left, err := flush.Backlog(ctx, n.pending)
+		if _, uncounted := errors.AsType[*flush.UncountedError](err); uncounted {
+			return nil // who does not follow the stream knows of no more
+		}
 		if err != nil || left == 0 {
 			return err
 		}
