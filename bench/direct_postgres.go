@@ -105,8 +105,7 @@ func (w postgresWay) writer(ctx context.Context, dsn string, data dataset, ids [
 	if err != nil {
 		return nil, err
 	}
-	_, err = conn.Exec(ctx, "CREATE TEMPORARY TABLE pile ON COMMIT DELETE ROWS AS SELECT "+names(columns)+" FROM "+data.table+" LIMIT 0")
-	if err != nil {
+	if err := makePile(ctx, conn, data.table, columns); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
@@ -121,6 +120,14 @@ func (w postgresWay) writer(ctx context.Context, dsn string, data dataset, ids [
 		}
 		return nil
 	}, nil
+}
+
+// pile is the temporary table of a connection that rows are copied to.
+const pile = "pile"
+
+func makePile(ctx context.Context, conn *pgx.Conn, table string, columns []column) error {
+	_, err := conn.Exec(ctx, "CREATE TEMPORARY TABLE "+pile+" ON COMMIT DELETE ROWS AS SELECT "+names(columns)+" FROM "+table+" LIMIT 0")
+	return err
 }
 
 // unnest sends a batch as one array a column.
@@ -151,7 +158,7 @@ func copied(ctx context.Context, tx pgx.Tx, columns []column, from func(string) 
 	}
 	row := make([]any, len(columns))
 	i := lo
-	_, err := tx.CopyFrom(ctx, pgx.Identifier{"pile"}, fields, pgx.CopyFromFunc(func() ([]any, error) {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{pile}, fields, pgx.CopyFromFunc(func() ([]any, error) {
 		if i == hi {
 			return nil, nil
 		}
@@ -164,7 +171,7 @@ func copied(ctx context.Context, tx pgx.Tx, columns []column, from func(string) 
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, from("pile AS u"))
+	_, err = tx.Exec(ctx, from(pile+" AS u"))
 	return err
 }
 

@@ -41,6 +41,15 @@ func gridPrograms(c cell) []program {
 	return out
 }
 
+// gridContenders are all that are measured beside baton.
+func gridContenders(c cell) []program {
+	out := gridPrograms(c)
+	if h, ok := tunedHashes(c); ok {
+		out = append(out, tuned(c, h))
+	}
+	return out
+}
+
 // findGrid returns the program of a cell.
 func findGrid(name, programName string) (program, bool) {
 	cells := allCells()
@@ -48,7 +57,7 @@ func findGrid(name, programName string) (program, bool) {
 	if i < 0 {
 		return program{}, false
 	}
-	programs := gridPrograms(cells[i])
+	programs := gridContenders(cells[i])
 	j := slices.IndexFunc(programs, func(p program) bool { return p.name == programName })
 	if j < 0 {
 		return program{}, false
@@ -81,13 +90,18 @@ func (g *gridRun) line(c cell, programs []program, results map[string][]result) 
 	if c.table > 0 {
 		table = fmt.Sprint(c.table)
 	}
+	byHand, beside := "–", "–"
+	if got := results[tunedName]; got != nil {
+		byHand = rig.Thousands(rate(got))
+		beside = fmt.Sprintf("%.2f", rig.Ratio(ours, got, result.perSecond))
+	}
 	mark := ""
 	if missed {
 		mark = "**MISSED**"
 		g.missed = append(g.missed, c.String())
 	}
-	g.Printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %.2f | %.2f | %.2f | %s | %s |", c.source, c.engine().title, table, c.order,
-		cmp.Or(c.vacuum, "–"), name, rig.Thousands(rate(best)), direct, rig.Thousands(rate(ours)), own, database, ratio, times, mark)
+	g.Printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %.2f | %.2f | %.2f | %s | %s | %s | %s |", c.source, c.engine().title, table, c.order,
+		cmp.Or(c.vacuum, "–"), name, rig.Thousands(rate(best)), direct, rig.Thousands(rate(ours)), own, database, ratio, times, byHand, beside, mark)
 }
 
 // per100k is what 100,000 rows take, over all rounds: one is too short for the clock ticks in

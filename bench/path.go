@@ -23,6 +23,7 @@ const (
 	roleBaton  role = "baton"
 	roleDirect role = "direct"
 	roleNaive  role = "naive"
+	roleTuned  role = "tuned"
 )
 
 // program is one contender on a path.

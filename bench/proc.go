@@ -43,15 +43,20 @@ func treeCPU(pid int) (float64, error) {
 			ticks += t.self + t.waited
 		}
 	}
-	const perSecond = 100 // clock ticks; Linux has had no other value since 2.6
-	return float64(ticks) / perSecond, nil
+	return float64(ticks) / ticksPerSecond, nil
 }
+
+// ticksPerSecond: Linux has had no other value since 2.6.
+const ticksPerSecond = 100
 
 // cpuTicks are what /proc says of a process.
 type cpuTicks struct {
 	parent       int
 	self, waited int64
 }
+
+// seconds are those of the process itself.
+func (t cpuTicks) seconds() float64 { return float64(t.self) / ticksPerSecond }
 
 func cpuTimes(pid int) (t cpuTicks, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

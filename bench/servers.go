@@ -82,6 +82,21 @@ func (d *database) cpuSeconds() (float64, error) {
 	return treeCPU(d.pid)
 }
 
+// cpuOfOthers is what the server has used for others than this program, which asks it by one connection whether
+// rows have come: no user does.
+func (d *database) cpuOfOthers(ctx context.Context) (float64, error) {
+	all, err := d.cpuSeconds()
+	if err != nil || d.engine.driver != postgres().driver { // others have one process for all connections
+		return all, err
+	}
+	var pid int
+	if err := d.db.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return 0, err
+	}
+	own, err := cpuTimes(pid)
+	return all - own.seconds(), err
+}
+
 // seed fills a table with n rows that are then updated.
 func (d *database) seed(ctx context.Context, data dataset, n int) error {
 	if err := d.exec(ctx, d.engine.empty(data.table), data.seed(d.engine, n)); err != nil {
