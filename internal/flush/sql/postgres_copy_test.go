@@ -125,7 +125,7 @@ func TestMemoryOfACopyThatBrokeIsNotUsedAgain(t *testing.T) {
 			return
 		case <-time.After(time.Millisecond):
 			db.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' "+
-				"AND query LIKE 'COPY %'")
+				"AND query LIKE 'BEGIN%COPY %'")
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestALeaderFrozenWithinACopyHoldsNobodyUp(t *testing.T) {
 		}
 		ended <- err
 	}()
-	const copying = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY pg_temp%'"
+	const copying = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'BEGIN%COPY pg_temp%'"
 	select {
 	case <-hung:
 	case err := <-ended:

@@ -15,7 +15,7 @@ import (
 
 // copyFrom is the number of rows from which on they go by COPY to a temporary table
 // of the session, and from there into the table: that costs the server less than to
-// take arrays apart, but another two round trips. Of two or three columns of numbers arrays would
+// take arrays apart, but another round trip. Of two or three columns of numbers arrays would
 // cost it 4 % less; but who freezes within a long message of them has the ledger's entry locked, and
 // the server waits for the rest for ever: see loadFirst.
 const copyFrom = 1000
@@ -80,12 +80,12 @@ func (t *session) staged(k sql.Task, p stagingTable) bool {
 	return t.begins && copies(k) && !t.used && t.pg.CustomData()[p.key()] != nil
 }
 
-// copy puts rows into the staging table.
-func (t *session) copy(ctx context.Context, p stagingTable, columns []planColumn, rows []row.Row) error {
+// copy puts rows into the staging table, after some statements without results.
+func (t *session) copy(ctx context.Context, before string, p stagingTable, columns []planColumn, rows []row.Row) error {
 	t.used = true
 	buf := t.db.buffers.Get().(*[]byte)
 	r := &copyReader{columns: columns, rows: rows, whole: (*buf)[:0]}
-	_, err := t.pg.CopyFrom(ctx, r, p.copy)
+	_, err := t.pg.CopyFrom(ctx, r, before+"; "+p.copy)
 	if t.pg.IsClosed() {
 		// The driver may be reading still: the memory must not become anybody else's.
 		return err

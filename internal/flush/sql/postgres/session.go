@@ -98,17 +98,15 @@ func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 // Until then it has locked nothing for which others wait. It returns the remaining tasks;
 // rows that a COPY refuses go by arrays.
 func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []statement, at int) ([]statement, error) {
-	begin := statement{text: statements[0].text, task: 0, last: true}
-	if err := t.pipe(ctx, []statement{begin, {text: savepoint}}, tasks); err != nil {
+	err := statements[at].load(ctx, statements[0].text+"; "+savepoint)
+	if err != nil && (judge(err) != sql.Refused || t.pg.TxStatus() != 'E') {
 		return nil, err
 	}
-	err := statements[at].load(ctx)
-	switch {
-	case err == nil:
-		rest := slices.Concat([]statement{{text: release}}, statements[1:at], statements[at+1:])
-		return rest, nil
-	case judge(err) != sql.Refused:
-		return nil, err
+	if failed := tasks[0].Done(0); failed != nil {
+		return nil, failed
+	}
+	if err == nil {
+		return slices.Concat([]statement{{text: release}}, statements[1:at], statements[at+1:]), nil
 	}
 	if _, err := t.pg.Exec(ctx, undoRows).ReadAll(); err != nil {
 		return nil, err
@@ -238,7 +236,9 @@ func (t *session) rows(k sql.Task) ([]statement, error) {
 		s, err := t.write(plan.merge, plan, plan.columns, rows)
 		return append(out, s), err
 	case t.staged(k, plan.staging):
-		load := func(ctx context.Context) error { return t.copy(ctx, plan.staging, plan.columns, rows) }
+		load := func(ctx context.Context, before string) error {
+			return t.copy(ctx, before, plan.staging, plan.columns, rows)
+		}
 		return append(out, statement{load: load}, statement{text: plan.unload, name: nameOf(plan.unload), writes: len(rows)}), nil
 	}
 	text := plan.upsert

@@ -21,8 +21,8 @@ type statement struct {
 	last    bool
 	// writes is the number of rows to write, if the statement returns the number written.
 	writes int
-	// load, if set, is done instead, on its own.
-	load func(ctx context.Context) error
+	// load, if set, is done instead, on its own, in one round trip with the statements before it.
+	load func(ctx context.Context, before string) error
 }
 
 // send sends statements, without waiting for an answer.
