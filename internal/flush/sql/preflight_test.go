@@ -342,6 +342,33 @@ func TestASQLiteFileThatIsBusyIsTold(t *testing.T) {
 	_ = conn.Close() // rolls back
 }
 
+// A preflight that is given up at any moment leaves no transaction in a pool: every flush would wait for that.
+func TestAPreflightCutShortLeavesAFileFree(t *testing.T) {
+	db := &bench{Database: testsupport.SQLite(t), t: t}
+	other, err := dbsql.Open("sqlite", "file:"+db.DSN+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	s := db.open()
+	began := time.Now()
+	s.Preflight(t.Context())
+	whole := time.Since(began)
+	const cuts = 200
+	for i := range cuts {
+		ctx, cancel := context.WithTimeout(t.Context(), whole*time.Duration(i)/cuts)
+		s.Preflight(ctx)
+		cancel()
+		tx, err := other.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatalf("after %d of %d parts of %v: %v", i, cuts, whole, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestADatabaseThatHangsDoesNotHangThePreflight(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		proxy := db.Proxy()

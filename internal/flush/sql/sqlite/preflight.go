@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	dbsql "database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,12 +74,21 @@ func (d database) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	}
 	r.Version = "SQLite, journal_mode " + journal
 	durability(journal, synchronous, r)
-	if _, err := conn.ExecContext(ctx, q["try"]); err != nil {
+	if err := try(ctx, conn, q["try"]); err != nil {
 		cannotWrite(r, d.path, err)
 	}
-	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction") {
-		r.Unchecked("the file", err)
+}
+
+// try writes in a transaction that is rolled back, also when ctx ends within it: a connection that went back to the
+// pool with it would keep the write lock, and every flush would wait until the pool closes idle ones.
+func try(ctx context.Context, conn *dbsql.Conn, text string) error {
+	tx, err := conn.BeginTx(ctx, nil) // an immediate one
+	if err != nil {
+		return err
 	}
+	defer func() { _ = tx.Rollback() }() // it only fails where ctx has rolled back
+	_, err = tx.ExecContext(ctx, text)
+	return err
 }
 
 // durability judges the loss in a power failure.

@@ -13,6 +13,5 @@ WHERE l."unique" AND x.key
 ORDER BY l.origin <> 'pk', l.seq, x.seqno
 
 -- name: try
--- BEGIN IMMEDIATE alone begins in a file that cannot be written, too. It is rolled back.
-BEGIN IMMEDIATE;
+-- A transaction begins in a file that cannot be written, too.
 CREATE TABLE {prefix}preflight (id INTEGER)
