@@ -99,7 +99,10 @@ func Run(ctx context.Context, c config.Config, o Options) (command.Result, error
 	if err != nil {
 		return command.Result{}, err
 	}
-	h := &holding{config: c, o: o, path: path, place: place, wanted: wanted, passed: make(chan os.Signal, 16), hear: make(chan struct{})}
+	h := &holding{
+		config: c, o: o, path: path, place: place, wanted: wanted,
+		passed: make(chan os.Signal, 16), told: make(chan struct{}), hear: make(chan struct{}),
+	}
 	for _, w := range wanted {
 		if w.outer == nil {
 			t, err := newTaking(h, w)
@@ -123,6 +126,7 @@ type holding struct {
 	takings []*taking    // those to take, sorted
 
 	passed chan os.Signal // on to the command
+	told   chan struct{}  // closed by the first signal that ends the hold of AtLeast
 	ready  *command.Ready // has begun before the command; may be nil
 	giveUp context.CancelCauseFunc
 	wg     sync.WaitGroup // of whatever runs beside
@@ -133,6 +137,7 @@ type holding struct {
 
 	mu     sync.Mutex
 	begun  bool // the command has, or is about to
+	ended  bool // the command has
 	over   bool // it was given up before
 	away   bool // a message said that Redis does not answer
 	result command.Result
@@ -201,13 +206,19 @@ func (h *holding) patience() time.Duration {
 
 // passSignals ends the wait by a signal, or passes it on to the command.
 func (h *holding) passSignals(ctx context.Context) {
+	var told sync.Once
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case s := <-h.o.Signals:
-			if number, ok := s.(syscall.Signal); ok && ends(number) && h.stopWaiting(&Interrupted{number}) {
-				continue
+			if number, ok := s.(syscall.Signal); ok && ends(number) {
+				if h.stopWaiting(&Interrupted{number}) {
+					continue
+				}
+				if asksForEnd(number) || h.hasEnded() {
+					told.Do(func() { close(h.told) })
+				}
 			}
 			select {
 			case h.passed <- s:
@@ -221,6 +232,10 @@ func (h *holding) passSignals(ctx context.Context) {
 func ends(s syscall.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
+
+// asksForEnd says whether a signal can only mean the end. SIGHUP and SIGQUIT may mean something else to a command: to read
+// its configuration again, or to print where it is.
+func asksForEnd(s syscall.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGTERM }
 
 // stopWaiting gives up, unless the command has begun; it reports whether it has
 // not. The first reason counts.
@@ -273,20 +288,22 @@ func (h *holding) execute(ctx context.Context) {
 	}
 }
 
-// linger keeps the locks although the command has ended. A signal ends that.
+func (h *holding) hasEnded() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
+// linger keeps the locks although the command has ended. A signal ends that, and a SIGINT or SIGTERM also if it came
+// before: whoever sends it wants the end of both.
 func (h *holding) linger(ctx context.Context, d time.Duration) {
-	over := time.After(d)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-over:
-			return
-		case s := <-h.passed:
-			if number, ok := s.(syscall.Signal); ok && ends(number) {
-				return
-			}
-		}
+	h.mu.Lock()
+	h.ended = true
+	h.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	case <-h.told:
 	}
 }
 

@@ -517,6 +517,22 @@ func TestALockIsHeldAtLeastAsLongAsAsked(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	p.signal(syscall.SIGTERM)
 	p.want(3, "", "")
+
+	p = l.lock("--at-least", "1h", "a", "-c", "exec 2>/dev/null; trap 'exit 4' TERM; echo x > trapped; while :; do sleep 0.1; done")
+	l.file("trapped")
+	p.signal(syscall.SIGTERM) // while the command runs
+	p.want(4, "", "")
+
+	// A signal that the command takes for something else does not give the lock away.
+	p = l.lock("--at-least", "1h", "a", "-c",
+		"exec 2>/dev/null; trap 'echo x > reloaded' HUP; echo x > hears; while [ ! -e reloaded ]; do sleep 0.1; done; echo x > over")
+	l.file("hears")
+	p.signal(syscall.SIGHUP)
+	l.file("over")
+	time.Sleep(100 * time.Millisecond)
+	l.lock("--no-wait", "a", "--", "echo", "ran").want(notHad, "", "")
+	p.signal(syscall.SIGTERM)
+	p.want(0, "", "")
 }
 
 // In a crontab silence means that another host has the lock. Too few replicas is
