@@ -39,6 +39,8 @@ func openDatabase(ctx context.Context, dsn, dir, name string) (*database, error)
 		return nil, fmt.Errorf("--database: %w", err)
 	}
 	if err := d.createTables(ctx); err != nil {
+		ctx, cancel := uninterrupted(ctx)
+		defer cancel()
 		return nil, errors.Join(err, d.close(ctx))
 	}
 	return d, nil
@@ -106,7 +108,9 @@ func openSQLite(path string) (*database, error) {
 // DSN names if this user may not do that and nothing is there that the demo
 // could harm. borrowed says which.
 func own(ctx context.Context, db *sql.DB, what, create, countTables string, denied func(error) bool) (borrowed bool, err error) {
-	_, err = db.ExecContext(ctx, create)
+	whole, cancel := uninterrupted(ctx)
+	defer cancel()
+	_, err = db.ExecContext(whole, create)
 	if err == nil || !denied(err) {
 		return false, err
 	}

@@ -19,7 +19,7 @@ const (
 	drainTimeout = time.Minute
 	// naiveDrain bounds the wait for the naive program's last counts.
 	naiveDrain = 5 * time.Second
-	// cleanUpTimeout bounds the removal of what the run made.
+	// cleanUpTimeout bounds what goes on after an interrupt: the removal of what the run made.
 	cleanUpTimeout = 20 * time.Second
 
 	phaseRunning = "running"
@@ -120,11 +120,17 @@ func unlessStopped(ctx context.Context, err error) error {
 // cleanUp calls undo, also after ctx has ended, and returns its error: that is no
 // reason to hold the report back.
 func cleanUp(ctx context.Context, log io.Writer, undo func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
 	if err := undo(ctx); err != nil {
 		_, _ = fmt.Fprintf(log, "not cleaned up: %v\n", err)
 	}
+}
+
+// uninterrupted goes on for a while after ctx has ended: for what makes something on a server of the user, or removes it. Cut
+// short, nobody would know whether it is there.
+func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 }
 
 // run is one run of the demo.
@@ -224,8 +230,8 @@ func background(ctx context.Context, work ...func(context.Context)) (stop func()
 // awaitLeader waits for the first term.
 func (r *run) awaitLeader(ctx context.Context) error {
 	deadline := time.Now().Add(firstLeader)
-	for r.watcher.leader() == "" {
-		if !pause(ctx, 20*time.Millisecond) {
+	for !r.watcher.hasLed() {
+		if !pause(ctx, 20*time.Millisecond) && !r.watcher.hasLed() { // a term that was told is reported
 			return errStopped
 		}
 		if _, n := r.fleet.exits(); n != nil { // so soon: this cannot work

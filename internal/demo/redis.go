@@ -146,7 +146,9 @@ func (s *server) claim(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	_, err = redis.String(redis.DoContext(c, ctx, "SET", s.prefix, "a run of baton demo", "NX"))
+	whole, cancel := uninterrupted(ctx)
+	defer cancel()
+	_, err = redis.String(redis.DoContext(c, whole, "SET", s.prefix, "a run of baton demo", "NX"))
 	if errors.Is(err, redis.ErrNil) {
 		return fmt.Errorf("redis %s has a key %q already: start the demo again, with another --seed", s.config.Address(), s.prefix)
 	}

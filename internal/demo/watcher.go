@@ -214,6 +214,21 @@ func (w *watcher) leader() string {
 	return now.node
 }
 
+// wonOne counts a term of the history.
+func (w *watcher) wonOne() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.won++
+	return w.won
+}
+
+// hasLed reports whether a term was seen, or told in the diary.
+func (w *watcher) hasLed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.terms > 0 || w.won > 0
+}
+
 // readEvents puts what is new in the election's history into the diary.
 func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
 	entries, err := redis.Values(redis.DoContext(conn, ctx, "XRANGE", "{"+w.server.lockKey()+"}:events", "("+w.lastEvent, "+"))
@@ -233,8 +248,7 @@ func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
 		w.lastEvent = id
 		text := fmt.Sprintf("%s: %s", fields["node_id"], strings.ReplaceAll(fields["event"], "_", " "))
 		if fields["event"] == "won" {
-			w.won++
-			text += fmt.Sprintf(", term %d", w.won)
+			text += fmt.Sprintf(", term %d", w.wonOne())
 		}
 		if fields["reason"] != "" {
 			text += " (" + fields["reason"] + ")"
