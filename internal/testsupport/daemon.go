@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	readyWithin = 60 * time.Second // generous: two cores may run everything at once
+	readyWithin = 2 * time.Minute // generous: two cores may run everything at once, also the copy of a Galera member
 	pollReady   = 10 * time.Millisecond
 	portTries   = 5
 )

@@ -104,7 +104,7 @@ func (g *Galera) Mend(member int) {
 
 func (g *Galera) awaitJoined(m *Database) {
 	g.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(readyWithin); ; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(g.t.Context(), time.Second)
 		rows, err := m.Query(ctx, "SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_size', 'wsrep_ready')")
 		cancel()

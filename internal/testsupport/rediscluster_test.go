@@ -97,7 +97,8 @@ func TestSlotMovesWithItsKeysWhileClientsUseIt(t *testing.T) {
 	}
 }
 
-// A view names who has a slot; a slot that is taken leaves its keys behind; a move that was begun and not finished is mended.
+// A view names who has a slot; a slot that is taken leaves its keys behind; a move that was begun and not finished is mended,
+// and a slot that nobody has is given to somebody.
 func TestAClusterIsSeenAndItsSlotsAreTakenAndMended(t *testing.T) {
 	t.Parallel()
 	cl := testsupport.StartCluster(t)
@@ -152,6 +153,11 @@ func TestAClusterIsSeenAndItsSlotsAreTakenAndMended(t *testing.T) {
 	if err := d.NodesAgree(); err != nil {
 		t.Error(err)
 	}
+	cl.Owner(key).Client(t).Do("CLUSTER", "DELSLOTS", slot) // of which the others do not hear
+	if err := d.GiveSlot(key); err != nil {
+		t.Fatal(err)
+	}
+	owner()
 	cl.ReplicaOf(key).Kill()
 	if err := d.NodesAgree(); err != nil {
 		t.Errorf("with a replica down: %v", err)

@@ -218,8 +218,15 @@ func (c *RedisClusterDaemon) MoveSlot(key string, to *RedisDaemon) error {
 	return m.Finish()
 }
 
-// AwaitAgreement waits until all nodes have heard which slots have moved where.
-func (c *RedisClusterDaemon) AwaitAgreement() error { return c.agree(failoverWithin) }
+// AwaitAgreement waits until all nodes would serve, and have heard which slots have moved where. A master may have no replica.
+func (c *RedisClusterDaemon) AwaitAgreement() error {
+	return await(failoverWithin, "the nodes agree on who serves what", func() error {
+		if err := each(c.members, (*RedisDaemon).clusterOK); err != nil {
+			return err
+		}
+		return c.NodesAgree()
+	})
+}
 
 // agree waits until all nodes see the whole Cluster, and the same slots at the same masters.
 func (c *RedisClusterDaemon) agree(within time.Duration) error {
@@ -266,4 +273,7 @@ func (c *RedisCluster) BeginMove(key string, to *Redis) *SlotMove {
 }
 
 // AwaitAgreement waits until all nodes have heard which slots have moved where.
-func (c *RedisCluster) AwaitAgreement() { c.group.t.Helper(); c.group.check(c.daemon.AwaitAgreement()) }
+func (c *RedisCluster) AwaitAgreement() {
+	c.group.t.Helper()
+	c.group.check(c.daemon.agree(failoverWithin))
+}

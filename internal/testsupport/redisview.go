@@ -127,6 +127,45 @@ func (c *RedisClusterDaemon) TakeSlot(key string, to *RedisDaemon) error {
 	return err
 }
 
+// GiveSlot gives the slot of key to a master if none says that it has it: one that changes hands in the moment of a failover
+// may be lost. Moves of it that were not finished are given up: a master that still imports a slot hears of no owner of it, and
+// serves nothing meanwhile. It waits until all nodes answer.
+func (c *RedisClusterDaemon) GiveSlot(key string) error {
+	slot, err := c.Slot(key)
+	if err != nil {
+		return err
+	}
+	var masters []clusterNode
+	had := false
+	err = await(failoverWithin, "all nodes answer", func() error {
+		var mu sync.Mutex
+		masters, had = nil, false
+		return each(c.members, func(r *RedisDaemon) error {
+			me, err := r.clusterSelf()
+			if err != nil {
+				return err
+			}
+			if !me.is("master") {
+				return nil
+			}
+			mu.Lock()
+			masters, had = append(masters, me), had || me.has(slot)
+			mu.Unlock()
+			_, err = r.do("CLUSTER", "SETSLOT", slot, "STABLE")
+			return err
+		})
+	})
+	if err != nil || had || len(masters) < 2 {
+		return err
+	}
+	to := c.at(masters[0].addr)
+	if _, err := to.do("CLUSTER", "SETSLOT", slot, "IMPORTING", masters[1].id); err != nil { // see TakeSlot
+		return err
+	}
+	_, err = to.do("CLUSTER", "SETSLOT", slot, "NODE", masters[0].id)
+	return err
+}
+
 // MendSlot ends the moves of the slot of key that were not finished, as `redis-cli --cluster fix` does: keys that other masters
 // than its owner have are moved to that one.
 func (c *RedisClusterDaemon) MendSlot(key string) error {

@@ -181,6 +181,11 @@ func (c *inCluster) unsettle() (settled func()) {
 }
 
 func (c *inCluster) whole() error {
+	for i := range c.slots {
+		if err := c.daemon.GiveSlot(hashTag(i)); err != nil {
+			return err
+		}
+	}
 	if err := c.daemon.AwaitAgreement(); err != nil {
 		return err
 	}
