@@ -15,10 +15,12 @@ type Access struct {
 type Place struct {
 	Key string
 	// Commands are sent always; ByType by the type of the key, "" if the type is unknown.
-	// Names maps words in the commands to keys and channels.
+	// Names maps words in the commands to keys and channels. One that stands for many has a pattern of
+	// the ACL in Patterns that grants them all.
 	Commands []string
 	ByType   func(holds string) []string
 	Names    map[string]string
+	Patterns map[string]string
 }
 
 // Sent are the commands that are sent if the key has this type.

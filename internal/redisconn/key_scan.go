@@ -106,3 +106,16 @@ func (s *Server) AnyKey(ctx context.Context, match string, wanted func(key strin
 	}
 	return key, holds, err
 }
+
+// Glob is the pattern of keys in which anything comes between the literals, for MATCH and for rules of the ACL.
+func Glob(literals ...string) string {
+	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
+	var b strings.Builder
+	for i, literal := range literals {
+		if i > 0 {
+			b.WriteByte('*')
+		}
+		b.WriteString(escape.Replace(literal))
+	}
+	return b.String()
+}

@@ -36,3 +36,14 @@ func TestAReplyOfScanThatIsNoneIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestGlobTakesLiteralsLiterally(t *testing.T) {
+	for want, literals := range map[string][]string{
+		"session:*": {"session:", ""}, `s\?:*\\*\^`: {"s?:", `\`, "^"}, "{u:*}:row": {"{u:", "}:row"}, "a*c*e": {"a", "c", "e"},
+		`a\*\[b\]`: {"a*[b]"},
+	} {
+		if got := Glob(literals...); got != want {
+			t.Errorf("%q: %s, want %s", literals, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package redisconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,8 +37,8 @@ func (x *examination) access(ctx context.Context, s *Store) {
 	}
 }
 
-// lacking lists a user's missing permissions: commands, and keys and channels with the command
-// that was tried there.
+// lacking lists a user's missing permissions: commands, and keys or their patterns, and channels, with
+// the command that was tried there.
 type lacking struct{ commands, keys map[string]string }
 
 // ask tries the commands of a place. Only errors about permissions count.
@@ -62,13 +63,13 @@ func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 	if l.commands == nil {
 		l.commands, l.keys = map[string]string{}, map[string]string{}
 	}
-	for _, text := range p.Sent(holds) {
-		words := strings.Fields(text)
+	for _, command := range p.Sent(holds) {
+		words := strings.Fields(command)
 		args, touched := make([]any, len(words)-1), []string{}
 		for i, word := range words[1:] {
 			args[i] = word
 			if name, ok := p.Names[word]; ok {
-				args[i], touched = name, append(touched, name)
+				args[i], touched = name, append(touched, cmp.Or(p.Patterns[word], Glob(name)))
 			}
 		}
 		if words[0] == "MULTI" || words[0] == "EXEC" {

@@ -15,11 +15,9 @@ var ledgerCommands = []string{
 
 // Access lists the commands and keys that the ledger of a lock needs.
 func Access(lockKey string) redisconn.Place {
-	const anyJob = "x"
-	k := script.KeysOf(lockKey)
-	return redisconn.Place{
-		Key:      k.Lock(),
-		Names:    map[string]string{"J": k.Job(anyJob), "H": k.Runs(anyJob), "O": k.Output(anyJob, anyJob), "U": k.Outputs(anyJob)},
-		Commands: ledgerCommands,
+	of := func(lockKey, job string) map[string]string {
+		k := script.KeysOf(lockKey)
+		return map[string]string{"J": k.Job(job), "H": k.Runs(job), "O": k.Output(job, job), "U": k.Outputs(job)}
 	}
+	return redisconn.Place{Key: lockKey, Names: of(lockKey, "x"), Patterns: of(redisconn.Glob(lockKey), "*"), Commands: ledgerCommands}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
@@ -36,27 +37,33 @@ func (d Source) Access(wait, cluster bool) redisconn.Access {
 	}
 	live, row := d.live()
 	for _, key := range live {
+		p := redisconn.Place{ByType: commands, Key: ofOne(key), Names: map[string]string{}, Patterns: map[string]string{}}
 		stage := staging.Key{Live: key}
-		a.Places = append(a.Places, redisconn.Place{
-			Key: key,
-			Names: map[string]string{
-				"K": key, "S": stage.StageKey(), "M": stage.MetaKey(), "I": stage.IndexKey(),
-				"P": redisconn.SlotPrefix(key) + ":baton:positions", "R": row,
-			},
-			ByType: commands,
-		})
+		for word, name := range map[string]string{
+			"K": key, "S": stage.StageKey(), "M": stage.MetaKey(), "I": stage.IndexKey(),
+			"P": redisconn.SlotPrefix(key) + ":baton:positions", "R": row,
+		} {
+			p.Names[word], p.Patterns[word] = ofOne(name), redisconn.Glob(strings.Split(name, anyCapture)...)
+		}
+		a.Places = append(a.Places, p)
 	}
 	return a
 }
 
+// anyCapture stands in keys for what their pattern captures. It is no UTF-8, so no text of a configuration has it.
+const anyCapture = "\xff"
+
+// ofOne is the key of one row.
+func ofOne(key string) string { return strings.ReplaceAll(key, anyCapture, "1") }
+
 // live are the keys that are staged or read directly, one for each shard: for rows and for
-// counters with a key each, the index of changes or one of these keys. row is the key of a row;
-// "" without one.
+// counters with a key each, the index of changes or one of these keys. row is the key of a row, with
+// anyCapture in it; "" without one.
 func (d Source) live() (keys []string, row string) {
 	if !d.Keyed() {
 		return d.keys, ""
 	}
-	row = captureName.ReplaceAllString(d.options.Key, "1")
+	row = captureName.ReplaceAllString(d.options.Key, anyCapture)
 	if d.options.Changed != "" {
 		return []string{d.options.Changed}, row
 	}

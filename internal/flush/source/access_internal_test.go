@@ -38,3 +38,24 @@ func TestPreflightAsksForWhatScriptsOfAStageCall(t *testing.T) {
 		}
 	}
 }
+
+// The preflight tries one key of many, and grants all of them.
+func TestPreflightGrantsEveryKeyOfAPattern(t *testing.T) {
+	d, err := Describe(Options{Job: "views", Type: "counters", Key: "a^:<id>:views"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := d.Access(false, false).Places[0]
+	for word, want := range map[string][2]string{
+		"K": {"a^:1:views", `a\^:*:views`},
+		"R": {"a^:1:views", `a\^:*:views`},
+		"S": {"{a^:1:views}:baton:stage", `{a\^:*:views}:baton:stage`},
+	} {
+		if got := [2]string{p.Names[word], p.Patterns[word]}; got != want {
+			t.Errorf("%s: tried and granted %q, want %q", word, got, want)
+		}
+	}
+	if p.Key != "a^:1:views" {
+		t.Errorf("the place is that of %q", p.Key)
+	}
+}

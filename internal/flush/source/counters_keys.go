@@ -26,7 +26,7 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 	}
 	defer c.Close() // it goes back to the pool
 	scan := redisconn.KeyScan{
-		Cursor: "0", Match: globEscape(s.row.Prefix) + "*" + globEscape(s.row.Suffix), Type: "string", Pace: redisconn.NewNamePace(),
+		Cursor: "0", Match: redisconn.Glob(s.row.Prefix, s.row.Suffix), Type: "string", Pace: redisconn.NewNamePace(),
 	}
 	for first := true; first || scan.Cursor != "0"; first = false {
 		ids := newTotalsPage()
@@ -80,9 +80,4 @@ func (s *Totals) readKeys(ctx context.Context, c redisconn.Conn, ids []parts.Pai
 		}
 	}
 	return nil
-}
-
-// globEscape makes a pattern that matches just the text.
-func globEscape(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

@@ -19,7 +19,7 @@ type keyScan struct {
 // keys begins a pass.
 func (s *Scan) keys() keyScan {
 	return keyScan{scan: s, KeyScan: redisconn.KeyScan{
-		Cursor: "0", Match: s.pattern.Glob(), Type: scanTypes[s.value], Pace: redisconn.NewNamePace(),
+		Cursor: "0", Match: redisconn.Glob(s.pattern.Literals()...), Type: scanTypes[s.value], Pace: redisconn.NewNamePace(),
 	}}
 }
 

@@ -40,7 +40,7 @@ func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
 
 // otherType is an error if a key of the pattern at a server holds something else than the job reads.
 func (s *Scan) otherType(ctx context.Context, node *redisconn.Server) error {
-	key, holds, err := node.AnyKey(ctx, s.pattern.Glob(), s.Matches)
+	key, holds, err := node.AnyKey(ctx, redisconn.Glob(s.pattern.Literals()...), s.Matches)
 	if err != nil || key == "" || holds == scanTypes[s.value] {
 		return s.fail("scan", err)
 	}

@@ -132,7 +132,7 @@ func (d Source) IdleKeys() (keys []string) {
 	}
 	lives, _ := d.live()
 	for _, live := range lives {
-		keys = append(keys, d.idle(live)...)
+		keys = append(keys, d.idle(ofOne(live))...)
 	}
 	return keys
 }

@@ -49,6 +49,19 @@ func TestASourceSaysWhatItLeavesToItsJob(t *testing.T) {
 	}
 }
 
+// What stands for a capture in the key of rows is no byte that a key of a configuration can have.
+func TestANULInAKeyIsAByteOfIt(t *testing.T) {
+	for _, kind := range []string{"counters", "list"} {
+		d, err := Describe(Options{Type: kind, Key: "a\x00b", Job: "j"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys := d.IdleKeys(); !slices.Contains(keys, "a\x00b") {
+			t.Errorf("%s: idle keys %q", kind, keys)
+		}
+	}
+}
+
 func TestEveryKindHasItsSource(t *testing.T) {
 	var names, sources []string
 	for _, k := range spec.Kinds() {

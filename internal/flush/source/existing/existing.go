@@ -191,7 +191,7 @@ func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) (some v
 	if p.Cursor != "0" {
 		before = fraction(p.Cursor)
 	}
-	args := []any{p.Cursor, "MATCH", k.pattern.Glob(), "COUNT", scanned, "TYPE", k.redis}
+	args := []any{p.Cursor, "MATCH", redisconn.Glob(k.pattern.Literals()...), "COUNT", scanned, "TYPE", k.redis}
 	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", args...))
 	if refusal, ok := errors.AsType[redis.Error](err); ok && refusal == "ERR syntax error" { // older than Redis 6
 		reply, err = redis.Values(redis.DoContext(c, ctx, "SCAN", args[:len(args)-2]...))

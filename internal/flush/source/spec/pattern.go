@@ -226,15 +226,5 @@ func (k KeyPattern) Match(key string, into []string) ([]string, bool) {
 	return append(captures, rest), true
 }
 
-// Glob is the pattern for SCAN's MATCH. It may match more keys than Match.
-func (k KeyPattern) Glob() string {
-	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
-	var b strings.Builder
-	for i, literal := range k.literals {
-		if i > 0 {
-			b.WriteByte('*')
-		}
-		b.WriteString(escape.Replace(literal))
-	}
-	return b.String()
-}
+// Literals are the texts before, between and behind the captures.
+func (k KeyPattern) Literals() []string { return k.literals }

@@ -142,20 +142,6 @@ func TestKeyPatternReadsAKeyInOneWay(t *testing.T) {
 	}
 }
 
-func TestGlobOfAKeyPatternTakesLiteralsLiterally(t *testing.T) {
-	for pattern, want := range map[string]string{
-		"session:<id>": "session:*",
-		"s?:<a>\\<b>^": "s\\?:*\\\\*\\^",
-		"{u:<a>}:row":  "{u:*}:row",
-		"a<b>c<d>e":    "a*c*e",
-	} {
-		p, err := ParseKeyPattern(pattern)
-		if err != nil || p.Glob() != want {
-			t.Errorf("%s: glob %q, %v; want %q", pattern, p.Glob(), err, want)
-		}
-	}
-}
-
 func TestCapturesMakeTheirKeyAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		literal := rapid.StringOfN(rapid.RuneFrom([]rune("ab:-")), 1, 2, -1)
