@@ -14,7 +14,7 @@ import (
 // sweepRows is the maximum number of rows that one transaction of a sweep deletes.
 const sweepRows = 1000
 
-// ErrTooManyVanished means that more rows have vanished than one sweep may delete; none was.
+// ErrTooManyVanished means that more rows have vanished than one sweep may delete.
 var ErrTooManyVanished = errors.New("flush: too many rows have vanished")
 
 // TooManyVanishedError has the numbers. It matches ErrTooManyVanished.
@@ -22,16 +22,21 @@ type TooManyVanishedError struct {
 	Source, Table string
 	Stale, All    int64 // rows that the pass did not find, of those that a pass has written
 	MaxPct        int
+	// Deleted is how many were deleted before there were too many.
+	Deleted int64
 	// Again: every later run would begin with the same pass, so none is of use before an operator has decided.
 	Again bool
 }
 
 func (e *TooManyVanishedError) Error() string {
-	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so all of them "+
-		"stay: "+
+	stays := "all of them stay"
+	if e.Deleted > 0 {
+		stays = fmt.Sprintf("%d were deleted, and no more are", e.Deleted)
+	}
+	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so %s: "+
 		"is the key's pattern right, and is it the right Redis and database number? Or has somebody emptied it (FLUSHDB), or did it "+
 		"restart without its data? "+
-		"If the rows are to go, raise max_pct for one run", e.Stale, e.All, e.Table, e.Source, e.MaxPct)
+		"If the rows are to go, raise max_pct for one run", e.Stale, e.All, e.Table, e.Source, e.MaxPct, stays)
 }
 
 // Is makes errors.Is(err, ErrTooManyVanished) true.
@@ -206,8 +211,16 @@ func (r *run) checkShare(ctx context.Context, source Source, generation int64) e
 // those that are missing still.
 func (r *run) sweepPage(ctx context.Context, source searcher, texts [][]string, began time.Time) error {
 	missing, err := r.missing(ctx, source, r.vanished.records(texts))
-	if err != nil || len(missing) == 0 {
+	if err != nil {
 		return err
+	}
+	return r.deleteVanished(ctx, source, missing, began)
+}
+
+// deleteVanished deletes the rows of records that are missing.
+func (r *run) deleteVanished(ctx context.Context, source Source, missing []row.Record, began time.Time) error {
+	if len(missing) == 0 {
+		return nil
 	}
 	v, plan := r.vanished, r.vanished.Plan()
 	compare, made := v.Compare, v.Row

@@ -18,7 +18,7 @@ type KeySweeper interface {
 	Finds(inputs []string) error
 	// Passed says what the reading of a stage was, once Read has returned without an error.
 	Passed(s Stage) Passed
-	// StillMissing returns which of the records do not exist now.
+	// StillMissing returns which of the records do not exist now, but for those that the source delivers later as changes.
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
@@ -70,7 +70,7 @@ func (p *Pipeline) compileKeySweep(m *mapping.Mapping, sources []Source) (*vanis
 }
 
 // sweepKeys deletes the rows whose records do not exist, after a complete pass: first all rows are
-// counted, and those that would go; then these are searched for once more and deleted. A record that
+// counted, and those that would go; then these are searched for once more and deleted, no more of them than were allowed. A record that
 // appears after it was searched for is a change, which the source delivers later.
 func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	sweeper := source.(KeySweeper) // checked by compileKeySweep
@@ -83,28 +83,43 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 			passed.Missed))
 		return nil //nolint:nilerr // it is none of this run's
 	}
+	tooMany := func(gone, all, deleted int64) error {
+		if passed.Confirmed || gone*100 <= all*int64(r.cfg.VanishedPct) {
+			return nil
+		}
+		return &TooManyVanishedError{
+			Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: gone, All: all, MaxPct: r.cfg.VanishedPct, Deleted: deleted,
+			Again: true,
+		}
+	}
+	var all int64
 	if !passed.Confirmed {
-		var gone, all int64
+		var gone int64
 		err := r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error {
 			missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
 			gone, all = gone+int64(len(missing)), all+int64(len(texts))
 			return err
 		})
+		if err == nil {
+			err = tooMany(gone, all, 0)
+		}
+		if err != nil || gone == 0 {
+			return err
+		}
+	}
+	began, deleted := time.Now(), int64(0)
+	return r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error {
+		missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
+		gone := deleted + int64(len(missing))
+		if err == nil {
+			err = tooMany(gone, all, deleted) // more may be missing by now
+		}
 		if err != nil {
 			return err
 		}
-		if gone*100 > all*int64(r.cfg.VanishedPct) {
-			return &TooManyVanishedError{
-				Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: gone, All: all, MaxPct: r.cfg.VanishedPct,
-				Again: true,
-			}
-		}
-		if gone == 0 {
-			return nil
-		}
-	}
-	began := time.Now()
-	return r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error { return r.sweepPage(ctx, sweeper, texts, began) })
+		deleted = gone
+		return r.deleteVanished(ctx, sweeper, missing, began)
+	})
 }
 
 // eachKeyPage goes through rows of the table in the order of its key, and leaves out those that have nothing but that.

@@ -242,18 +242,18 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 	return nil
 }
 
-// sift keeps the rows of keys that are gone because a command has emptied the database, which may not have been
-// heard of when they were found missing.
-func (c *Capture) sift(ctx context.Context, p *flush.Page, heads heads) error {
+// sift keeps the rows of keys that are gone if the database was emptied, or the stream broke, after the batch was taken. It
+// waits until the stream has told up to where the keys were found missing.
+func (c *Capture) sift(ctx context.Context, p *flush.Page, b *batch, heads heads) error {
 	gone := func(r row.Record) bool { return r.Gone }
-	if c.options.OnFlush == flushDelete || !slices.ContainsFunc(p.Records, gone) {
+	if !slices.ContainsFunc(p.Records, gone) {
 		return nil
 	}
 	f := c.feed()
 	if err := f.hear(ctx, heads); err != nil {
 		return err
 	}
-	if f.wasEmptied() {
+	if f.broke(b) || c.options.OnFlush != flushDelete && f.wasEmptied() {
 		p.Records = slices.DeleteFunc(p.Records, gone)
 	}
 	return nil
@@ -266,38 +266,6 @@ func (c *Capture) saw(ctx context.Context, conn redisconn.Conn, b *batch) (heads
 		err = c.feed().saw(b, heads.all)
 	}
 	return heads, c.fail("read changed keys of", err)
-}
-
-// Finds implements flush.KeySweeper.
-func (c *Capture) Finds(inputs []string) error { return c.keys.Finds(inputs) }
-
-// Passed implements flush.KeySweeper.
-func (c *Capture) Passed(st flush.Stage) flush.Passed {
-	b, err := c.of(st)
-	if err != nil {
-		return flush.Passed{Everything: true, Missed: err}
-	}
-	return flush.Passed{Everything: b.debt > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
-}
-
-// StillMissing implements flush.KeySweeper. A command that has emptied the database meanwhile is an error.
-func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
-	missing, err := c.keys.StillMissing(ctx, records)
-	if err != nil || len(missing) == 0 || c.batch == nil || c.options.OnFlush == flushDelete {
-		return missing, err
-	}
-	heads, err := c.heads(ctx, nil)
-	if err != nil {
-		return nil, c.fail("search for keys of", err)
-	}
-	f := c.feed()
-	if err := f.hear(ctx, heads); err != nil {
-		return nil, c.fail("search for keys of", err)
-	}
-	if f.wasEmptied() {
-		return nil, c.fail("search for keys of", errors.New("the database was emptied meanwhile; no row was deleted for it"))
-	}
-	return missing, nil
 }
 
 // Discard notes that all of a stage is in the database.

@@ -95,7 +95,7 @@ func (r *changed) add(ctx context.Context, p flush.Page) error {
 	if err != nil {
 		return err
 	}
-	if err := r.sift(ctx, &p, heads); err != nil {
+	if err := r.sift(ctx, &p, r.batch, heads); err != nil {
 		return err
 	}
 	if r.last != nil {

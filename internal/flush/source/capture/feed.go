@@ -37,10 +37,12 @@ type feed struct {
 	full      bool      // no keys are noted, as all of them are to be read
 	emptied   string    // the command that has emptied the database, until somebody has decided
 	debts     int       // how often something was found for which all keys must be read
+	breaks    int       // how often the stream broke: see Reason.breaks
+	whole     int       // breaks, when there was no pending key yet
 	paid      int       // up to which of these that was done
 	reason    Reason    // of the first one that is not paid
 	why       string    // the same in words
-	deletes   bool      // every row may go that has no key
+	deletes   int       // with the pass that pays this debt every row may go that has no key
 	passAfter time.Time // there is no pass before
 
 	promotions int
@@ -310,7 +312,7 @@ func (f *feed) bound() {
 	f.full = true
 }
 
-func (f *feed) clear() { f.pending, f.bytes = map[string]struct{}{}, 0 }
+func (f *feed) clear() { f.pending, f.bytes, f.whole = map[string]struct{}{}, 0, f.breaks }
 
 // oweLocked notes that all keys must be read.
 func (f *feed) oweLocked(reason Reason, why string) {
@@ -318,6 +320,9 @@ func (f *feed) oweLocked(reason Reason, why string) {
 		f.reason, f.why = reason, why
 	}
 	f.debts++
+	if reason.breaks() {
+		f.breaks++
+	}
 }
 
 // backlog is how many keys are pending. While a stream is not followed it is how many are at least, and none

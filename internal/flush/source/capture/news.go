@@ -49,6 +49,15 @@ const (
 	missedAnyhow Reason = "missed"
 )
 
+// breaks reports whether a key may be missing from then on without a command that says so.
+func (r Reason) breaks() bool {
+	switch r {
+	case isNew, tooMany, notFinished, missedAnyhow:
+		return false
+	}
+	return true
+}
+
 // Reasons are all of them.
 func Reasons() []string {
 	all := []Reason{isNew, lostHistory, lostFailover, lostBacklog, otherMasters, otherSlots, notKnown, notReadable, tooMany, wasEmptied,

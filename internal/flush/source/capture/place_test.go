@@ -32,3 +32,27 @@ func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
 		}
 	}
 }
+
+// After a break a batch leaves out rows of keys that are gone. Its place is behind these keys, so it must say that a pass is owed: the
+// next process may see the slots as they were.
+func TestTheLastPlaceOfABatchSaysThatThereWasABreak(t *testing.T) {
+	for _, breaks := range []bool{false, true} {
+		m := &mark{at: follow.Position{ReplID: "a", Offset: 10}, slots: "x"}
+		f := newFeed(feedOptions{budget: 1 << 20})
+		f.begun, f.joined, f.base, f.marks = true, true, "a 5 0 5 x - 1", []*mark{m}
+		f.place, _ = parsePlace(f.base)
+		f.pending["s:1"] = struct{}{}
+		b, _, err := f.take(flushStop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if breaks {
+			f.mu.Lock()
+			f.hasLocked(m, "y", true)
+			f.mu.Unlock()
+		}
+		if p, err := parsePlace(f.move(b, true).To); err != nil || (p.owed == owesPass) != breaks || f.broke(b) != breaks {
+			t.Errorf("%v: %+v, %v", breaks, p, err)
+		}
+	}
+}

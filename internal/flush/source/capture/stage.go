@@ -18,6 +18,7 @@ type batch struct {
 	keys       map[string]struct{}
 	marks      []taken
 	debt       int   // the debts that this pass pays; 0: it is none
+	breaks     int   // of the feed, when it was taken
 	owed       owed  // of the places of a pass
 	leaves     owed  // of the last place of what is none: what is owed then
 	cutOff     bool  // the stream is not followed: it only moves the place
@@ -167,7 +168,7 @@ func (f *feed) restart(text string, p place) {
 	f.clear()
 	f.begun, f.gen = true, f.gen+1
 	f.batch, f.base, f.place, f.moved, f.since, f.passAfter = nil, text, p, time.Now(), time.Now(), time.Time{}
-	f.full, f.emptied, f.deletes, f.debts, f.paid, f.tries, f.problem = false, "", p.owed == owesDelete, 0, 0, 0, nil
+	f.full, f.emptied, f.deletes, f.debts, f.paid, f.tries, f.problem = false, "", 0, 0, 0, 0, nil
 	f.marks, f.news = nil, nil
 	for _, m := range p.marks {
 		f.marks = append(f.marks, &mark{at: m.at, base: m.at, seen: m.seen, slots: m.slots})
@@ -177,6 +178,9 @@ func (f *feed) restart(text string, p place) {
 		f.oweLocked(isNew, "the job is new")
 	case p.owed != owesNothing:
 		f.oweLocked(notFinished, "an earlier pass was not finished")
+		if p.owed == owesDelete {
+			f.deletes = f.debts
+		}
 	}
 }
 
@@ -189,21 +193,24 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 			return nil, "", err
 		}
 	}
+	if f.breaks != f.whole {
+		f.clear() // a pass is owed, and what is gone by now may be so for what no command has said
+	}
 	notes := f.news
 	switch {
 	case f.passes():
 		b = &batch{debt: f.debts, owed: f.owes()}
 		notes = append(notes, "all keys are read: "+f.why)
 		f.reports(PassBegun, string(f.reason), f.why)
-		f.full = false
+		f.full = false // what is pending stays so: see unaccounted
 	case len(f.pending) == 0 && !f.shouldMove():
 		return nil, "", nil
 	default:
 		b = &batch{keys: f.pending, leaves: f.owes()}
+		f.clear()
 	}
-	f.clear()
 	f.news = nil
-	b.text, b.place, b.cutOff, b.promotions = f.base, f.place, !f.joined, f.promotions
+	b.text, b.place, b.cutOff, b.promotions, b.breaks = f.base, f.place, !f.joined, f.promotions, f.breaks
 	for _, m := range f.marks {
 		b.marks = append(b.marks, taken{m, m.at, m.own})
 	}
@@ -219,7 +226,7 @@ func (f *feed) owes() owed {
 	switch {
 	case f.debts == f.paid:
 		return owesNothing
-	case f.deletes:
+	case f.deletes > f.paid:
 		return owesDelete
 	}
 	return owesPass
@@ -231,8 +238,10 @@ func (f *feed) decide(onFlush string) error {
 	switch onFlush {
 	case flushPass, flushDelete:
 		f.emptied = ""
-		f.deletes = f.deletes || onFlush == flushDelete
 		f.oweLocked(wasEmptied, command+" was called, and on_flush is "+onFlush)
+		if onFlush == flushDelete {
+			f.deletes = f.debts
+		}
 		return nil
 	}
 	return fmt.Errorf("%w by %s: nothing is written until somebody has decided. If that was a mistake, put the data back. Then set "+
@@ -255,6 +264,8 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	switch {
 	case b.debt > 0:
 		to.owed = b.owed
+	case final && f.breaks != b.breaks: // it has left out rows that were to be deleted
+		to.owed = f.owes()
 	case final:
 		to.owed = b.leaves
 	}
@@ -319,9 +330,7 @@ func (f *feed) pay(b *batch) {
 		}
 	}
 	f.reports(PassEnded, complete, "all keys were read")
-	if f.paid = max(f.paid, b.debt); f.paid == f.debts {
-		f.deletes = false
-	}
+	f.paid = max(f.paid, b.debt)
 }
 
 // The occasions on which the place of a job that has nothing to do is moved: so that it does not fall out of

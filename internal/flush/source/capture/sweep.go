@@ -1,0 +1,67 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+// Finds implements flush.KeySweeper.
+func (c *Capture) Finds(inputs []string) error { return c.keys.Finds(inputs) }
+
+// Passed implements flush.KeySweeper.
+func (c *Capture) Passed(st flush.Stage) flush.Passed {
+	b, err := c.of(st)
+	if err != nil {
+		return flush.Passed{Everything: true, Missed: err}
+	}
+	return flush.Passed{Everything: b.debt > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
+}
+
+// StillMissing implements flush.KeySweeper, for what no change accounts for. A command that has emptied the database meanwhile is
+// an error, or where on_flush is delete the business of the pass that follows.
+func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
+	missing, err := c.keys.StillMissing(ctx, records)
+	if err != nil || len(missing) == 0 || c.batch == nil || c.batch.owed == owesDelete {
+		return missing, err
+	}
+	heads, err := c.heads(ctx, nil)
+	if err != nil {
+		return nil, c.fail("search for keys of", err)
+	}
+	f := c.feed()
+	if err := f.hear(ctx, heads); err != nil {
+		return nil, c.fail("search for keys of", err)
+	}
+	switch {
+	case !f.wasEmptied():
+		return f.unaccounted(c.batch, missing), nil
+	case c.options.OnFlush == flushDelete:
+		return nil, nil
+	}
+	return nil, c.fail("search for keys of", errors.New("the database was emptied meanwhile; no row was deleted for it"))
+}
+
+// unaccounted are those of missing records for which the stream has named no change: the next batch does with a row whose
+// key is pending what has become of the key. After a break no change accounts for anything.
+func (f *feed) unaccounted(b *batch, missing []row.Record) []row.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.breaks != b.breaks {
+		return missing
+	}
+	return slices.DeleteFunc(missing, func(r row.Record) bool {
+		_, there := f.pending[r.Key]
+		return there
+	})
+}
+
+// broke reports whether there was a break since the batch was taken.
+func (f *feed) broke(b *batch) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.breaks != b.breaks
+}
