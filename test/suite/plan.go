@@ -22,7 +22,7 @@ type plan struct {
 
 var plans = map[string]plan{
 	"quick": {chosen: not(long), race: concurrent, timeout: 20 * time.Minute}, // for a busy machine
-	"long":  {chosen: either(long, matrix), race: all, timeout: 40 * time.Minute, live: true, env: []string{"CRASH=all"}},
+	"long":  {chosen: either(long, matrix), race: all, timeout: 70 * time.Minute, live: true, env: []string{"CRASH=all"}},
 	// What "quick" runs without the race detector.
 	"race": {chosen: not(either(long, concurrent)), race: all, timeout: 15 * time.Minute},
 }

@@ -20,6 +20,7 @@ type event struct {
 	Package string
 	Test    string
 	Elapsed float64 // seconds
+	Output  string
 }
 
 // test is a top-level test or, with an empty name, a whole package.
@@ -29,7 +30,6 @@ type test struct{ pkg, name string }
 type record struct {
 	mu       sync.Mutex
 	expected int // packages
-	ended    int // packages
 	tests    int
 	subtests int
 	skipped  int
@@ -37,10 +37,14 @@ type record struct {
 	current  map[string]string
 	took     map[test]time.Duration
 	red      []test
+	done     map[string]bool   // packages
+	flawed   map[string]bool   // packages with a race, or a test that failed before the race detector broke
+	broken   map[string][]test // what fell with the race detector, by package
 }
 
 func newRecord() *record {
-	return &record{race: map[string]bool{}, current: map[string]string{}, took: map[test]time.Duration{}}
+	return &record{race: map[string]bool{}, current: map[string]string{}, took: map[test]time.Duration{},
+		done: map[string]bool{}, flawed: map[string]bool{}, broken: map[string][]test{}}
 }
 
 func (r *record) expect(packages int) { r.mu.Lock(); r.expected += packages; r.mu.Unlock() }
@@ -55,11 +59,21 @@ func (r *record) event(line []byte, race bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch e.Action {
+	case "output":
+		if strings.Contains(e.Output, foundRace) {
+			r.flawed[e.Package] = true
+		}
+		if race && strings.Contains(e.Output, brokenDetector) {
+			r.broken[e.Package] = []test{}
+		}
 	case "start":
 		r.race[e.Package], r.current[e.Package] = race, ""
 	case "run":
 		r.current[e.Package] = name
 	case "pass", "fail", "skip":
+		if _, broke := r.broken[e.Package]; e.Action == "fail" && !broke {
+			r.flawed[e.Package] = true
+		}
 		r.end(e, name, sub)
 	}
 }
@@ -70,7 +84,7 @@ func (r *record) end(e event, name string, sub bool) {
 		r.subtests++
 		return
 	case name == "":
-		r.ended++
+		r.done[e.Package] = true
 		delete(r.current, e.Package)
 	default:
 		r.tests++
@@ -80,9 +94,36 @@ func (r *record) end(e event, name string, sub bool) {
 	}
 	t := test{e.Package, name}
 	r.took[t] = time.Duration(e.Elapsed * float64(time.Second))
-	if e.Action == "fail" {
+	switch fell, broke := r.broken[t.pkg]; {
+	case e.Action != "fail":
+	case broke:
+		r.broken[t.pkg] = append(fell, t)
+	default:
 		r.red = append(r.red, t)
 	}
+}
+
+// brokenDetector is what the race detector prints that fails a check of its own, and ends the process. It does so at times where a
+// test runs in a bubble of testing/synctest (https://go.dev/issue/78156), and that says nothing of the test.
+const brokenDetector, foundRace = "ThreadSanitizer: CHECK failed", "WARNING: DATA RACE"
+
+// again takes back what packages have said whose race detector broke, unless it had found a race or a test had failed before. It
+// returns them, and reports whether all others passed.
+func (r *record) again(packages []string) (broken []string, passed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	passed = true
+	for _, pkg := range packages {
+		switch fell := r.broken[pkg]; {
+		case len(fell) > 0 && !r.flawed[pkg]:
+			broken = append(broken, pkg)
+			delete(r.broken, pkg)
+			delete(r.done, pkg)
+		case len(fell) > 0 || !r.done[pkg] || r.flawed[pkg]:
+			passed = false
+		}
+	}
+	return broken, passed
 }
 
 // progress says in a line what is done and what is under way.
@@ -99,7 +140,7 @@ func (r *record) progress(since time.Duration) string {
 	if len(under) > 0 {
 		what = "under way: " + strings.Join(under, ", ")
 	}
-	return fmt.Sprintf("[%s] %d of %d packages, %d tests; %s", since.Round(time.Second), r.ended, r.expected, r.tests, what)
+	return fmt.Sprintf("[%s] %d of %d packages, %d tests; %s", since.Round(time.Second), len(r.done), r.expected, r.tests, what)
 }
 
 // print prints the summary.
@@ -107,9 +148,9 @@ func (r *record) print(w io.Writer, wall, cpu time.Duration, interrupted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fmt.Fprintf(w, "\n%d packages, %d tests with %d subtests, %d skipped; %s, %s of processor time\n",
-		r.ended, r.tests, r.subtests, r.skipped, wall.Round(time.Second), cpu.Round(time.Second))
-	if r.ended < r.expected {
-		fmt.Fprintf(w, "%d packages were not run to their end\n", r.expected-r.ended)
+		len(r.done), r.tests, r.subtests, r.skipped, wall.Round(time.Second), cpu.Round(time.Second))
+	if len(r.done) < r.expected {
+		fmt.Fprintf(w, "%d packages were not run to their end\n", r.expected-len(r.done))
 	}
 	fmt.Fprintln(w, "\nslowest:")
 	for i, t := range r.slow() {
@@ -121,11 +162,14 @@ func (r *record) print(w io.Writer, wall, cpu time.Duration, interrupted bool) {
 	if interrupted {
 		return // what was under way looks red
 	}
+	for _, pkg := range slices.Sorted(maps.Keys(r.broken)) {
+		r.red = append(r.red, r.broken[pkg]...)
+	}
 	if len(r.red) > 0 {
 		fmt.Fprintln(w, "\nred, and how to run just that:")
 	}
 	for _, t := range r.red {
-		if command := r.again(t); command != "" {
+		if command := r.commandOf(t); command != "" {
 			fmt.Fprintln(w, "  "+command)
 		}
 	}
@@ -140,9 +184,9 @@ func (r *record) slow() []test {
 	return tests
 }
 
-// again is the command that runs one red test, or a package that failed otherwise; "" for a
+// commandOf is the command that runs one red test, or a package that failed otherwise; "" for a
 // package of which a test is named.
-func (r *record) again(t test) string {
+func (r *record) commandOf(t test) string {
 	command := []string{"go", "test", "-count=1"}
 	if r.race[t.pkg] {
 		command = append(command, "-race")

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -69,7 +70,7 @@ func (s *suite) runAll(ctx context.Context, runs []goTest, env []string) (code i
 	codes, errs := make([]int, len(runs)), make([]error, len(runs))
 	var wg sync.WaitGroup
 	for i, r := range runs {
-		wg.Go(func() { codes[i], errs[i] = s.goTest(ctx, r, env) })
+		wg.Go(func() { codes[i], errs[i] = s.twice(ctx, r, env) })
 	}
 	wg.Wait()
 	for _, c := range codes {
@@ -104,6 +105,24 @@ func (s *suite) startShow(env []string) (end func() error, err error) {
 		}
 		return err
 	}, nil
+}
+
+// twice runs the packages of which the race detector broke once more.
+func (s *suite) twice(ctx context.Context, r goTest, env []string) (code int, err error) {
+	code, err = s.goTest(ctx, r, env)
+	broken, passed := s.record.again(r.packages)
+	if len(broken) == 0 || err != nil || ctx.Err() != nil {
+		return code, err
+	}
+	fmt.Printf("the race detector itself broke; once more: %s\n", strings.Join(broken, ", "))
+	s.lines.Lock()
+	s.children++
+	s.lines.Unlock()
+	r.packages = broken
+	if code, err = s.goTest(ctx, r, env); !passed {
+		code = max(code, 1)
+	}
+	return code, err
 }
 
 // goTest runs go test to its end, or until ctx ends.
