@@ -301,13 +301,16 @@ func (p *pair) await(what string, ok func() bool) {
 
 func (p *pair) awaitEvery(pause time.Duration, what string, ok func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(pause) {
+	const patience = 3 * time.Minute // the rest of the matrix runs beside it
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(pause) {
 		p.restart()
 		if time.Now().After(deadline) {
 			for id, n := range p.nodes {
+				n.signal(syscall.SIGQUIT) // it says what each goroutine does
+				_ = n.Wait(10 * time.Second)
 				p.t.Logf("log of node %s:\n%s", id, n.logSince(0))
 			}
-			p.t.Fatalf("waited a minute for %s", what)
+			p.t.Fatalf("waited %v for %s", patience, what)
 		}
 	}
 }

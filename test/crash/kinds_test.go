@@ -3,6 +3,7 @@ package crash_test
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
@@ -141,6 +142,15 @@ func (k kind) states() bool { return k.is().Delivers == sourcespec.States }
 
 // looks: nothing tells what is pending, so only another look at everything does.
 func (k kind) looks() bool { return k.is().Looks }
+
+// giveWay is Retry.GiveWay: long, so that a busy machine changes no flush. A table of members is so small that MariaDB looks for
+// the rows to delete in all of it, and waits for those that the batch before has written: most flushes of two lanes give way.
+func (k kind) giveWay() time.Duration {
+	if k == members {
+		return 500 * time.Millisecond
+	}
+	return 3 * time.Second
+}
 
 // configure sets up the job of a cell.
 func (k kind) configure(config *flush.Config, s spec, r *redisconn.Store) error {

@@ -115,7 +115,7 @@ func newNode(s spec, st *stores, observe func(boundary) error) (*node, error) {
 	config := flush.Config{
 		Job: s.Job, NodeID: s.NodeID, Sink: st.sink,
 		NewID: func() (string, error) { return rand.Text(), nil },
-		Retry: flush.Retry{Wait: 2 * time.Millisecond, MaxWait: 50 * time.Millisecond, GiveWay: 3 * time.Second},
+		Retry: flush.Retry{Wait: 2 * time.Millisecond, MaxWait: 50 * time.Millisecond, GiveWay: s.Source.giveWay()},
 	}
 	if err := s.Source.configure(&config, s, st.beside); err != nil {
 		return nil, err
