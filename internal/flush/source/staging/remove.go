@@ -12,7 +12,7 @@ import (
 
 // chunk and chunkBytes are the most ids and bytes per script: Redis serves no other client
 // meanwhile. ZADD has two arguments for each.
-const chunk, chunkBytes = 1000, 256 << 10
+const chunk, chunkBytes = 400, 256 << 10
 
 // Remove removes ids from the stage st.
 func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {

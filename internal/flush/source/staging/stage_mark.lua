@@ -1,7 +1,7 @@
 -- Enters ids into an index of changes, as a producer would, for rows that are to be
 -- flushed again.
 -- KEYS: live, stage, meta
--- ARGV: new id, job, member... (at most 1000: Redis serves nobody else meanwhile)
+-- ARGV: new id, job, member... (at most 400: Redis serves nobody else meanwhile)
 -- Reply: {"live"}, {"staged"} or {"wrong_type", key, type}
 --
 -- A live index that is there says itself whether its producers use a set or a sorted

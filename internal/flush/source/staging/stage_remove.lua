@@ -1,6 +1,6 @@
 -- Removes members from a staged set or sorted set, if the stage still has that id.
 -- KEYS: stage, meta
--- ARGV: id, member... (at most 1000: Redis serves nobody else meanwhile)
+-- ARGV: id, member... (at most 400: Redis serves nobody else meanwhile)
 -- Reply: 1, or 0 when the id is another one, or gone
 --
 -- Where a tenth of its members is left, Redis makes a set's hash table smaller, and of
