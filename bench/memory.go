@@ -69,6 +69,10 @@ func flushJob(data dataset, schedule string) string {
 // Redis has a core that nothing else of the benchmark uses, see alone, and every attempt counts.
 func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, program, dir string) error {
 	const attempts = 3
+	stall, err := longestStall(10 * time.Second)
+	if err != nil {
+		return err
+	}
 	back, err := b.alone()
 	if err != nil {
 		return err
@@ -95,7 +99,12 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, pr
 	}
 	r.Want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
 		o.backlog, data.table, peak, mostMB, took.Seconds())
-	r.Want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
+	if longest.Took > mostBlocked && stall > mostBlocked {
+		r.Printf("- **UNKNOWN** longest command in Redis: %s (required: %s). This machine itself stops a core for %s while the others are busy",
+			longest, mostBlocked, stall.Round(100*time.Microsecond))
+	} else {
+		r.Want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
+	}
 	b.loaded = ""
 	_, err = b.conn.Do("FLUSHALL")
 	return errors.Join(err, b.database.exec(ctx, "DROP TABLE "+data.table))

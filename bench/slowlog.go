@@ -56,10 +56,19 @@ func (s *slowlog) longest(except string) (slowCommand, error) {
 			return most, err
 		}
 		if took := time.Duration(micros) * time.Microsecond; client != except && took > most.Took {
-			most = slowCommand{Took: took, Name: strings.ToUpper(args[0])}
+			most = slowCommand{Took: took, Name: nameOf(args)}
 		}
 	}
 	return most, nil
+}
+
+// nameOf is a command's name; of a script also its first key, and how it was called.
+func nameOf(args []string) string {
+	name := strings.ToUpper(args[0])
+	if name != "EVALSHA" || len(args) < 4 {
+		return name
+	}
+	return fmt.Sprintf("%s %.6s %s with %d arguments, the last: %.60s", name, args[1], args[3], len(args)-4, args[len(args)-1])
 }
 
 // infoNumber finds a number in the reply of INFO.
