@@ -105,6 +105,13 @@ func (r *running) metric(name string) string {
 	return value
 }
 
+// epoch waits for the metric, which follows a win a moment later.
+func (r *running) epoch() (epoch string) {
+	r.t.Helper()
+	await(r.t, "the epoch", func() bool { epoch = r.metric(`baton_epoch{lock="baton"}`); return epoch != "0" })
+	return epoch
+}
+
 func TestFlushThatGoesOnAllTheTimeIsOneRunThatTellsHowFarItIs(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)

@@ -89,7 +89,7 @@ func TestAJobReadsAStoreOfEveryDeployment(t *testing.T) {
 			l.job("sales", "@every 200ms")
 			l.config.Jobs[0].Flush.From.Store, l.config.Jobs[0].Flush.From.Key = "shop", "views"
 			r := l.start()
-			epoch := r.metric(`baton_epoch{lock="baton"}`)
+			epoch := r.epoch()
 			write := func(id string, n int) {
 				await(t, "the store to take a change", func() bool { return store.do("HINCRBY", "views", id, n) == nil })
 			}
@@ -108,7 +108,7 @@ func TestAJobReadsAStoreOfEveryDeployment(t *testing.T) {
 				})
 				await(t, "the metric", func() bool { return r.metric(`baton_store_up{store="shop"}`) == "1" })
 			}
-			if now := r.metric(`baton_epoch{lock="baton"}`); now != epoch {
+			if now := r.epoch(); now != epoch {
 				t.Errorf("the election noticed: epoch %s, now %s", epoch, now)
 			}
 			r.endsWell()

@@ -53,7 +53,7 @@ func TestAStoreThatIsAwayFailsItsOwnJobsAlone(t *testing.T) {
 			l.do("HSET", "views", "1", 10)
 			client.Do("HSET", "views", "2", 20)
 			l.awaitRows("[[1 10] [2 20]]")
-			epoch := r.metric(`baton_epoch{lock="baton"}`)
+			epoch := r.epoch()
 			if up := r.metric(`baton_store_up{store="shop"}`); up != "1" {
 				t.Errorf("the store is up: %s", up)
 			}
@@ -98,7 +98,7 @@ func TestAStoreThatIsAwayFailsItsOwnJobsAlone(t *testing.T) {
 				return strings.Contains(fmt.Sprint(l.db.Rows(t, "SELECT id, views FROM articles ORDER BY id")), "[2 121]")
 			})
 			await(t, "the metric again", func() bool { return r.metric(`baton_store_up{store="shop"}`) == "1" && l.store("shop").OK })
-			if now := r.metric(`baton_epoch{lock="baton"}`); now != epoch {
+			if now := r.epoch(); now != epoch {
 				t.Errorf("the election noticed: epoch %s, now %s", epoch, now)
 			}
 			r.endsWell()

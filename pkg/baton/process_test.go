@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -37,17 +38,20 @@ type process struct {
 func startLeader(t *testing.T, r *testsupport.Redis, manner string) *process {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "leader", r.URL(), manner)
-	out, err := cmd.StdoutPipe()
+	// Not cmd.StdoutPipe, which is closed when the process ends, and what it said last may be lost then.
+	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stderr = cmd.Stdout
+	cmd.Stdout, cmd.Stderr = in, in
 	p, err := child.Start(cmd)
+	_ = in.Close() // the process has its own
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := make(chan string, 1000)
 	go func() {
+		defer out.Close()
 		defer close(lines)
 		for s := bufio.NewScanner(out); s.Scan(); {
 			lines <- s.Text()
