@@ -32,7 +32,7 @@ func (b *bed) alone() (back func(), err error) {
 	return func() { _ = set(&all, &all) }, set(&last, &others) // whatever fails there, the next part is only slower
 }
 
-// split parts the processors that may be used into the last one and the others. Of a single one none is the last.
+// split parts the processors that may be used into the last one and the others. Where there is one only, last is empty.
 func split() (all, last, others unix.CPUSet, err error) {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return all, last, others, fmt.Errorf("find the processors that may be used: %w", err)
@@ -48,34 +48,41 @@ func split() (all, last, others unix.CPUSet, err error) {
 	return all, last, others, nil
 }
 
-// longestStall is for how long the machine stops a loop that has the last core to itself while the others are busy. A host that
-// gives its guest less than whole cores does that, and no clock of the guest tells it from a command that takes long.
-func longestStall(d time.Duration) (longest time.Duration, err error) {
+// stall is the longest time for which a loop on the last core stood still while the others were busy; 0 where there is one core
+// only. Another process may have had the core, or the host may have stopped its guest. The slow log counts such time as the
+// command's.
+func stall(d time.Duration) (longest time.Duration, err error) {
 	_, last, others, err := split()
 	if err != nil || last.Count() == 0 {
 		return 0, err
 	}
+	// Else Go's own scheduler may stop the loop: it has a thread for each core that this process may use, and goes by what that
+	// was a moment ago.
+	runtime.GOMAXPROCS(others.Count() + 2)
+	defer runtime.SetDefaultGOMAXPROCS()
 	until := time.Now().Add(d)
-	var all sync.WaitGroup
-	for range others.Count() {
-		all.Go(func() { _, _ = spin(until, &others) }) // what it cannot do the next one tells
+	failed := make([]error, others.Count()+1)
+	var loops sync.WaitGroup
+	for i := range others.Count() {
+		loops.Go(func() { _, failed[i] = spin(until, &others) })
 	}
-	all.Go(func() { longest, err = spin(until, &last) })
-	all.Wait()
-	return longest, err
+	loops.Go(func() { longest, failed[others.Count()] = spin(until, &last) })
+	loops.Wait()
+	return longest, errors.Join(failed...)
 }
 
-// spin keeps a processor busy. Its thread, which is pinned, ends with its goroutine.
-func spin(until time.Time, on *unix.CPUSet) (stall time.Duration, err error) {
+// spin keeps a processor busy, and returns the longest time for which it stood still. Its thread, which is pinned, is used for
+// nothing else afterwards.
+func spin(until time.Time, on *unix.CPUSet) (longest time.Duration, err error) {
 	runtime.LockOSThread()
 	if err := unix.SchedSetaffinity(0, on); err != nil {
 		return 0, fmt.Errorf("pin a thread: %w", err)
 	}
-	for last := time.Now(); last.Before(until); {
+	for before := time.Now(); before.Before(until); {
 		now := time.Now()
-		stall, last = max(stall, now.Sub(last)), now
+		longest, before = max(longest, now.Sub(before)), now
 	}
-	return stall, nil
+	return longest, nil
 }
 
 // pinTree pins a process and its children.

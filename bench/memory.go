@@ -23,6 +23,7 @@ const (
 const (
 	mostMB        = 150.0
 	mostBlocked   = 10 * time.Millisecond
+	stallWatch    = 10 * time.Second
 	mostStandbyMB = 25.0
 	mostCommands  = 1.0 // a second, of an idle standby
 )
@@ -35,8 +36,14 @@ func measureDaemon(ctx context.Context, o options, r *report) error {
 	return withBaton(ctx, o, func(b *bed, program, dir string) error {
 		if o.wants(memoryPart, true) {
 			r.Printf("\n### Memory of `baton run`, and how long it blocks Redis\n")
+			r.Progress("memory: looking for %v how long this machine stops a core while the others are busy", stallWatch)
+			stalled, err := stall(stallWatch)
+			if err != nil {
+				return err
+			}
+			r.Printf("While the other cores were busy a loop on a core of its own stood still for up to %.1f ms.\n", stalled.Seconds()*1000)
 			for _, data := range []dataset{users(), articles()} {
-				if err := b.memory(ctx, o, r, data, program, dir); err != nil {
+				if err := b.memory(ctx, o, r, data, stalled, program, dir); err != nil {
 					return err
 				}
 			}
@@ -65,14 +72,11 @@ func flushJob(data dataset, schedule string) string {
 	return fmt.Sprintf("jobs:\n  - name: bench\n    schedule: %q\n    flush:%s", schedule, data.job)
 }
 
-// memory has a backlog flushed by a real node, a few times. Redis' slow log goes by the clock, so
-// Redis has a core that nothing else of the benchmark uses, see alone, and every attempt counts.
-func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, program, dir string) error {
+// memory has a backlog flushed by a real node, a few times. Redis' slow log goes by the clock, so the thread of Redis that serves
+// commands has a core that nothing else of the benchmark uses, see alone, and every attempt counts. For stalled the machine itself
+// stops a core.
+func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, stalled time.Duration, program, dir string) error {
 	const attempts = 3
-	stall, err := longestStall(10 * time.Second)
-	if err != nil {
-		return err
-	}
 	back, err := b.alone()
 	if err != nil {
 		return err
@@ -99,9 +103,8 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, pr
 	}
 	r.Want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
 		o.backlog, data.table, peak, mostMB, took.Seconds())
-	if longest.Took > mostBlocked && stall > mostBlocked {
-		r.Printf("- **UNKNOWN** longest command in Redis: %s (required: %s). This machine itself stops a core for %s while the others are busy",
-			longest, mostBlocked, stall.Round(100*time.Microsecond))
+	if longest.Took > mostBlocked && longest.Took <= mostBlocked+stalled { // which a stall explains
+		r.Printf("- **UNKNOWN** longest command in Redis: %s (required: %s)", longest, mostBlocked)
 	} else {
 		r.Want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
 	}

@@ -62,13 +62,13 @@ func (s *slowlog) longest(except string) (slowCommand, error) {
 	return most, nil
 }
 
-// nameOf is a command's name; of a script also its first key, and how it was called.
+// nameOf is a command's name; of a script also the beginning of its hash, and its first key.
 func nameOf(args []string) string {
 	name := strings.ToUpper(args[0])
-	if name != "EVALSHA" || len(args) < 4 {
+	if name != "EVALSHA" || len(args) < 4 || args[2] == "0" {
 		return name
 	}
-	return fmt.Sprintf("%s %.6s %s with %d arguments, the last: %.60s", name, args[1], args[3], len(args)-4, args[len(args)-1])
+	return fmt.Sprintf("%s %.6s %s", name, args[1], args[3])
 }
 
 // infoNumber finds a number in the reply of INFO.
