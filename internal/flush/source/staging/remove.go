@@ -10,13 +10,13 @@ import (
 	"baton/internal/redisconn"
 )
 
-// chunk and chunkBytes are the most ids and bytes per script: Redis serves no other client
-// meanwhile. ZADD has two arguments for each.
+// chunk and chunkBytes are the most ids and bytes per script: Redis serves no other client meanwhile. Of a stage of 5,000,000
+// the longest script took 12.6 ms with 1,000 ids, and 9.5 ms with 400. ZADD has two arguments for each.
 const chunk, chunkBytes = 400, 256 << 10
 
 // Remove removes ids from the stage st.
 func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {
-	pace := redisconn.NewPace(chunk, chunkBytes).From(chunk / 4)
+	pace := redisconn.NewPace(chunk, chunkBytes).From(chunk)
 	for len(ids) > 0 {
 		some := ids[:fitting(ids, pace.Depth())]
 		ids = ids[len(some):]
