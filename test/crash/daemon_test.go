@@ -305,8 +305,11 @@ func (p *pair) awaitEvery(pause time.Duration, what string, ok func() bool) {
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(pause) {
 		p.restart()
 		if time.Now().After(deadline) {
+			for _, n := range p.nodes {
+				n.signal(syscall.SIGQUIT) // it says what each goroutine does, also one that is frozen
+				n.signal(syscall.SIGCONT)
+			}
 			for id, n := range p.nodes {
-				n.signal(syscall.SIGQUIT) // it says what each goroutine does
 				_ = n.Wait(10 * time.Second)
 				p.t.Logf("log of node %s:\n%s", id, n.logSince(0))
 			}

@@ -143,8 +143,9 @@ func (k kind) states() bool { return k.is().Delivers == sourcespec.States }
 // looks: nothing tells what is pending, so only another look at everything does.
 func (k kind) looks() bool { return k.is().Looks }
 
-// giveWay is Retry.GiveWay: long, so that a busy machine changes no flush. A table of members is so small that MariaDB looks for
-// the rows to delete in all of it, and waits for those that the batch before has written: most flushes of two lanes give way.
+// giveWay is Retry.GiveWay: long, so that a busy machine does not make a batch give way. The table of members is so small that
+// MariaDB looks for the rows to delete in all of it, and waits for those that the batch before has written. There most flushes give
+// way however long that is, and so they soon do.
 func (k kind) giveWay() time.Duration {
 	if k == members {
 		return 500 * time.Millisecond

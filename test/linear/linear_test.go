@@ -38,13 +38,14 @@ func TestLinear(t *testing.T) {
 			l := newLab(t, d.design, g, seed)
 			l.rage(schedule(seed, faults, slices.Concat(common, g.traits())))
 			time.Sleep(quiet)
-			l.awaitLeader(2*lease + slack(strict))
+			slack := slackOf(strict)
+			l.awaitLeader(2*lease + slack)
 			end := now()
 			l.retire()
 			if strict {
 				l.sawEnough(faults)
 			}
-			l.judge(strict, seed, end)
+			l.judge(strict, slack, seed, end)
 		})
 	}
 }
@@ -69,20 +70,20 @@ func (l *lab) sawEnough(faults int) {
 	}
 }
 
-// slack is what a busy machine may add to the time in which somebody leads.
-func slack(strict bool) time.Duration {
-	const two = 500 * time.Millisecond // busy cores
+// slackOf is by how much later somebody may lead on a busy machine.
+func slackOf(strict bool) time.Duration {
+	const own = 500 * time.Millisecond // the nodes themselves keep two cores busy
 	if strict {
-		return two
+		return own
 	}
-	return two + testsupport.Paced(2*lease) // other tests share them
+	return own + testsupport.Paced(2*lease) // other tests share them
 }
 
 // judge holds the records against the promises.
-func (l *lab) judge(strict bool, seed uint64, end int64) {
+func (l *lab) judge(strict bool, slack time.Duration, seed uint64, end int64) {
 	shared, wrongs := overlaps(l.history.terms)
 	wrongs = append(wrongs, rising(l.history.terms)...)
-	recovered, late := recoveries(l.calms(end, slack(strict)), l.history.terms)
+	recovered, late := recoveries(l.calms(end, slack), l.history.terms)
 	wrongs = append(wrongs, late...)
 	for _, w := range wrongs[:min(20, len(wrongs))] {
 		l.wrong("%s", w)
