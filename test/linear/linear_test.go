@@ -45,7 +45,7 @@ func TestLinear(t *testing.T) {
 			if strict {
 				l.sawEnough(faults)
 			}
-			l.judge(strict, slack, seed, end)
+			l.judge(slack, seed, end)
 		})
 	}
 }
@@ -80,7 +80,7 @@ func slackOf(strict bool) time.Duration {
 }
 
 // judge holds the records against the promises.
-func (l *lab) judge(strict bool, slack time.Duration, seed uint64, end int64) {
+func (l *lab) judge(slack time.Duration, seed uint64, end int64) {
 	shared, wrongs := overlaps(l.history.terms)
 	wrongs = append(wrongs, rising(l.history.terms)...)
 	recovered, late := recoveries(l.calms(end, slack), l.history.terms)
