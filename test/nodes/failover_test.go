@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -117,16 +118,19 @@ func (f failover) term(old *cluster.Node, after time.Time) (successor *cluster.N
 	return successor, began
 }
 
-// firstRun returns when the first run of a term was started: its slot was claimed
-// in Redis, and its work begins.
-func (f failover) firstRun(after time.Time) time.Time {
+// firstRun returns when the first run of a successor's term was started: its slot
+// was claimed in Redis, and its work begins. It goes by the term, not by the time: a
+// run may start in the millisecond in which the term began.
+func (f failover) firstRun(successor *cluster.Node) time.Time {
 	f.t.Helper()
 	var started time.Time
 	f.Await(soon, "the successor's first run", func() bool {
-		runs, err := redis.Values(f.conn.Do("XRANGE", "{"+lockKey+"}:job:views:runs", strconv.FormatInt(after.UnixMilli(), 10), "+"))
+		runs, err := redis.Values(f.conn.Do("XRANGE", "{"+lockKey+"}:job:views:runs", "-", "+"))
 		if err != nil {
 			f.t.Fatal(err)
 		}
+		terms := successor.Lines("leading")
+		epoch := terms[len(terms)-1].Int("epoch")
 		for _, run := range runs {
 			fields, err := redis.StringMap(run.([]any)[1], nil)
 			if err != nil {
@@ -135,12 +139,13 @@ func (f failover) firstRun(after time.Time) time.Time {
 			if fields["state"] == "missed" {
 				continue
 			}
-			ms, err := strconv.ParseInt(fields["started"], 10, 64)
-			if err != nil {
-				f.t.Fatalf("run without a start: %v", fields)
+			ms, errStarted := strconv.ParseInt(fields["started"], 10, 64)
+			of, errEpoch := strconv.ParseInt(fields["epoch"], 10, 64)
+			if err := errors.Join(errStarted, errEpoch); err != nil {
+				f.t.Fatalf("run %v: %v", fields, err)
 			}
-			if at := time.UnixMilli(ms); at.After(after) {
-				started = at.Add(time.Millisecond)
+			if fields["node"] == successor.ID && of >= epoch {
+				started = time.UnixMilli(ms).Add(time.Millisecond)
 				return true
 			}
 		}
@@ -186,9 +191,9 @@ func TestFailoverAfterACrash(t *testing.T) {
 		f.justRenewed()
 		killed := time.Now()
 		leader.Kill()
-		_, began := f.term(leader, killed)
+		successor, began := f.term(leader, killed)
 		leads.add(began.Sub(killed))
-		runs.add(f.firstRun(killed).Sub(killed))
+		runs.add(f.firstRun(successor).Sub(killed))
 		leader.Start()
 	}
 	leads.report(t, strict)

@@ -54,7 +54,7 @@ func TestAnElectionOnAQuorumFailsOverAndLosesNoTermToADeadMaster(t *testing.T) {
 	killed, clock := time.Now(), testsupport.StartStopwatch(t)
 	leader.Kill()
 	successor, began := f.term(leader, killed)
-	ran := f.firstRun(began)
+	ran := f.firstRun(successor)
 	t.Logf("SIGKILL → successor leads after %v, its first run starts after %v", began.Sub(killed), ran.Sub(killed))
 	if took := began.Sub(killed) - clock.Still(); took > ttl+grace() {
 		t.Errorf("SIGKILL → successor leads after %v, want one lease", took)
