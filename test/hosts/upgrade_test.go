@@ -23,7 +23,8 @@ const (
 )
 
 // The administrator upgrades one host after the other while a job runs each second. The
-// configuration that was edited stays, the lead moves, and every slot is run once, but for the one that a leader's end cuts off.
+// configuration that was edited stays, the lead moves, and every slot is run once,
+// but for those that everySlot allows.
 func TestAnUpgradeKeepsTheConfigurationAndEverySlot(t *testing.T) {
 	s := newSite(t, plan{config: "# edited\n" + tickJob})
 	next := packageFile(t, "BATON_DEB_NEXT")
@@ -87,8 +88,8 @@ func (s *site) ranSlots() []int64 {
 	return all
 }
 
-// everySlot compares what has run with the calendar and with the history in Redis. Each host's end may cancel a run
-// before it has written.
+// everySlot compares what has run with the calendar and with the history in Redis. On a
+// busy machine the end of each host's leader may cancel one run before its command comes to write.
 func (s *site) everySlot() {
 	s.t.Helper()
 	slots := s.ranSlots()
@@ -115,7 +116,6 @@ func (s *site) everySlot() {
 		}
 		for at := slots[i-1] + 1; at < slots[i]; at++ {
 			absent++
-			// Of a busy machine the command may not have come to its line when its node was told to end.
 			if state := strings.TrimSpace(states[at]); state != "cancelled" || absent > len(s.hosts) {
 				s.t.Errorf("slot %d was not run; the history: %q", at, state)
 			}
