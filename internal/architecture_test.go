@@ -161,7 +161,8 @@ var rules = []rule{
 	{"pkg/baton", []string{"internal/elector", "internal/heartbeat", "internal/id", "internal/nodelock", "internal/redisconn", "internal/redislock", "internal/redislock/script"},
 		"a program that embeds it gets the election and nothing else: no configuration, no jobs, no databases, no listener"},
 	{"test/mutants", nil, "it reads the product as text"},
-	{"test/suite", []string{"internal/testsupport/ground"}, "it runs tests as processes, and knows nothing of what they test"},
+	{"internal/testsupport/ranout", nil, "test/suite starts in a moment: it must not wait for the drivers of every database"},
+	{"test/suite", []string{"internal/testsupport/ground", "internal/testsupport/ranout"}, "it runs tests as processes, and knows nothing of what they test"},
 	{"test/slots", nil, "what a job runs shares no code with what runs it"},
 	{"test/linear", []string{"internal/elector", "internal/heartbeat", "internal/quorum", "internal/redisconn", "internal/redislock", "internal/redislock/script"}, "the node of a test is an elector over a lock, and nothing else of the daemon"},
 }

@@ -28,6 +28,8 @@ func TestAwaitEndsTheTestOfWhatDoesNotCome(t *testing.T) {
 		"a dry log":   func(t testing.TB) { Await(t, "rain", func() bool { return false }, bytes.NewBufferString("a dry log")) },
 		"rain":        func(t testing.TB) { Await(t, "rain", func() bool { return false }) },
 		"no umbrella": func(t testing.TB) { AwaitNoError(t, "it rains", func() error { return errors.New("no umbrella") }) },
+		"a postcard":  func(t testing.TB) { Receive(t, "a postcard", make(chan int)) },
+		"a wet log":   func(t testing.TB) { Receive(t, "a postcard", make(chan int), bytes.NewBufferString("a wet log")) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f, ended, passed := &failure{TB: t}, make(chan struct{}), false
@@ -43,4 +45,9 @@ func TestAwaitEndsTheTestOfWhatDoesNotCome(t *testing.T) {
 		})
 	}
 	Await(t, "the third time", func() func() bool { n := 0; return func() bool { n++; return n == 3 } }())
+	letters := make(chan string, 1)
+	letters <- "from Rome"
+	if got := Receive(t, "a letter", letters); got != "from Rome" {
+		t.Errorf("received %q", got)
+	}
 }
