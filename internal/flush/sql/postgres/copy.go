@@ -83,15 +83,32 @@ func (t *session) staged(k sql.Task, p stagingTable) bool {
 // copy puts rows into the staging table, after some statements without results.
 func (t *session) copy(ctx context.Context, before string, p stagingTable, columns []planColumn, rows []row.Row) error {
 	t.used = true
-	buf := t.db.buffers.Get().(*[]byte)
-	r := &copyReader{columns: columns, rows: rows, whole: (*buf)[:0]}
-	_, err := t.pg.CopyFrom(ctx, r, before+"; "+p.copy)
-	if t.pg.IsClosed() {
-		// The driver may be reading still: the memory must not become anybody else's.
+	return copyRows(ctx, t.pg, &t.db.buffers, before+"; "+p.copy, &copyReader{columns: columns, rows: rows})
+}
+
+// copier is the driver's part in a COPY: a *pgconn.PgConn.
+type copier interface {
+	CopyFrom(ctx context.Context, r io.Reader, sql string) (pgconn.CommandTag, error)
+	IsClosed() bool
+}
+
+// pool lends memory: a *sync.Pool of *[]byte.
+type pool interface {
+	Get() any
+	Put(buffer any)
+}
+
+// copyRows encodes the rows in memory from the pool.
+func copyRows(ctx context.Context, to copier, buffers pool, statement string, r *copyReader) error {
+	buf := buffers.Get().(*[]byte)
+	r.whole = (*buf)[:0]
+	_, err := to.CopyFrom(ctx, r, statement)
+	if to.IsClosed() {
+		// The driver may be reading still: no other batch may get this memory.
 		return err
 	}
 	*buf = r.whole
-	t.db.buffers.Put(buf)
+	buffers.Put(buf)
 	if r.err != nil {
 		return r.err // the server's error is only that we gave up
 	}
