@@ -261,9 +261,9 @@ type From struct {
 	// Vanished is what happens to rows whose key is gone after a complete scan: ignore
 	// or delete, which needs generation. Scan only. Default: ignore.
 	Vanished string `yaml:"vanished,omitempty"`
-	// MaxPct is the share of the table's rows, in percent, that one scan, or one pass of a
-	// capture, may delete or set to null; with more the job fails and changes none. Scan and capture only.
-	// Default: 10.
+	// MaxPct is the share of the table's rows, in percent, that one scan, one pass of a capture, or
+	// one verify --repair may delete or set to null; with more it fails and changes none. Hashes, zset,
+	// scan and capture only. Default: 10.
 	MaxPct int `yaml:"max_pct,omitempty" config:"positive"`
 	// OnMissing is what happens to the row of a changed id whose hash or member is gone:
 	// delete it, ignore the change, or set its columns to null; of a capture the row of a

@@ -89,7 +89,7 @@ func (v *validator) choices(path string, f From) {
 	}
 	if _, set := v.places[path+".max_pct"]; set && f.Kind().Takes(".from.max_pct") && !f.deletesVanished() {
 		with := "vanished: delete"
-		if f.Type == spec.Capture {
+		if f.Kind().Takes(".from.on_missing") {
 			with = "on_missing: delete or null"
 		}
 		v.fail(path+".max_pct", "only with %s; remove it", with)
@@ -99,9 +99,9 @@ func (v *validator) choices(path string, f From) {
 	}
 }
 
-// deletesVanished reports whether rows are deleted, or emptied, that a complete pass has not found.
+// deletesVanished reports whether a pass or a repair deletes rows that have no record, or empties them.
 func (f From) deletesVanished() bool {
-	return f.Vanished == "delete" || f.Type == spec.Capture && f.OnMissing != "ignore"
+	return f.Vanished == "delete" || f.Kind().Takes(".from.on_missing") && f.OnMissing != "ignore"
 }
 
 // sizes checks what goes together, and the numbers.

@@ -23,6 +23,9 @@ type Policy struct {
 	// VanishedPct is the maximum share of rows, in percent, that a complete pass deletes
 	// because it did not find them; the source has to be a Sweeper. 0: none are deleted.
 	VanishedPct int
+	// RepairPct is the maximum share of rows, in percent, that a repair marks because they have no
+	// record; 0: as VanishedPct.
+	RepairPct int
 }
 
 // OnMissing is a choice of the mapping, which a source need not know.

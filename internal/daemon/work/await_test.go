@@ -108,11 +108,11 @@ func TestOnlyARunProvesThatEverythingWasFlushed(t *testing.T) {
 // A comparison that may not read would else be tried again for minutes, and say nothing.
 func TestWhatTheRedisUserMayNotDoEndsAnOperation(t *testing.T) {
 	refused := fmt.Errorf("scan: %w", redisconn.Explain(redis.Error("NOPERM this user has no permissions")))
-	if err := denied(refused); !errors.As(err, new(finalError)) {
+	if err := decided(refused); !errors.As(err, new(finalError)) {
 		t.Errorf("it goes on after %v", err)
 	}
 	for _, err := range []error{nil, redis.Error("LOADING"), errors.New("connection refused")} {
-		if errors.As(denied(err), new(finalError)) {
+		if errors.As(decided(err), new(finalError)) {
 			t.Errorf("it ends with %v, which passes", err)
 		}
 	}

@@ -202,9 +202,9 @@ func final(err error) error {
 	return finalError{err}
 }
 
-// denied makes an error final if the Redis user lacks a permission: only an operator can mend that, who has to hear of it.
-func denied(err error) error {
-	if redisconn.IsDenied(err) {
+// decided makes an error final that only an operator can mend: a permission is missing, or a repair would delete too much.
+func decided(err error) error {
+	if redisconn.IsDenied(err) || errors.Is(err, flush.ErrTooManyVanished) || errors.Is(err, verify.ErrMoreExtra) {
 		return finalError{err}
 	}
 	return err
@@ -228,7 +228,7 @@ func (op *operation) once(ctx context.Context) error {
 		return final(err)
 	}
 	op.state, err = checker.Run(ctx, op.state)
-	return denied(err)
+	return decided(err)
 }
 
 // backfill marks all keys that there are.
@@ -241,7 +241,7 @@ func (op *operation) backfill(ctx context.Context) error {
 	if errors.Is(err, verify.ErrNoMarks) {
 		return finalError{err}
 	}
-	return denied(err)
+	return decided(err)
 }
 
 // progress notes how far the operation is, and records it now and then.

@@ -237,7 +237,7 @@ func (o Options) indexed(key string, inputs []string) IndexedOptions {
 
 // onMissing is what becomes of the row of a changed id where there is nothing any more.
 func onMissing(o Options) (flush.Policy, error) {
-	return flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete"))}, nil
+	return flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete")), RepairPct: o.MaxPct}, nil
 }
 
 // indexCommands stage and read an index of that type.

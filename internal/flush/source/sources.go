@@ -58,7 +58,7 @@ type Options struct {
 	OnDecrease string         // of totals: stop, which is the default, subtract or restart
 	Vanished   string         // of a scan: ignore, which is the default, or delete
 	OnFlush    string         // of a capture: see capture.Options
-	MaxPct     int            // of a scan or capture: see flush.Policy.VanishedPct. Default: 10
+	MaxPct     int            // see flush.Policy.VanishedPct and RepairPct. Default: 10
 	Value      string         // see ScanOptions
 	OnGap      string         // see StreamOptions
 	Start      string         // see StreamOptions

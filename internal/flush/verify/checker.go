@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ const (
 	longestWait = 10 * time.Second
 	// tries is how often a difference is looked at again before its record counts as moving.
 	tries = 4
+	// defaultPct is the share of the rows, in percent, that a repair deletes, unless the job allows another one.
+	defaultPct = 10
 	// examplesOf is how many examples of each kind there are, unless the options say otherwise.
 	examplesOf = 5
 )
@@ -41,7 +44,8 @@ type Options struct {
 	// Rate is how many keys and rows are read a second at most, also those that are not compared; 0: as fast as
 	// it goes.
 	Rate int
-	// Repair: what differs is marked, so that the flush writes it again.
+	// Repair: what differs is marked, so that the flush writes it again. Everything is compared before the
+	// first mark is made, and marks never delete more rows than were found then, or than the job allows.
 	Repair bool
 	// Examples is how many of each kind are kept. Default 5.
 	Examples int
@@ -64,6 +68,7 @@ type Checker struct {
 	// vanished finds rows without a record; nil: such rows are not searched for.
 	vanished *mapping.Vanished
 	empties  bool // a row vanishes by NULL in all columns but its key
+	maxPct   int  // the share of the rows that a repair may delete
 	notes    []string
 	pace     pace
 }
@@ -94,6 +99,7 @@ func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source
 			"which cannot be compared with what is in Redis now", c.Mapping.Table)
 	}
 	k := &Checker{options: o, table: table, name: c.Mapping.Table, m: m, skipped: make([]bool, len(plan.Columns)), pace: pace{rate: o.Rate}}
+	k.maxPct = cmp.Or(c.Policy.VanishedPct, c.Policy.RepairPct, defaultPct)
 	if k.source, err = open(m.Inputs()); err != nil {
 		return nil, err
 	}
@@ -124,29 +130,42 @@ func (k *Checker) prepareExtra(p flush.Policy) {
 	k.vanished = v
 }
 
-// Run compares, from where an earlier comparison was, until everything is compared. Beside an error it
-// returns how far it came.
+// Run compares, from where an earlier comparison was, until everything is compared; a repair then marks what it
+// found. Beside an error it returns how far it came.
 func (k *Checker) Run(ctx context.Context, from State) (State, error) {
 	r := &comparison{Checker: k, State: from, kept: from, suspects: map[string]suspect{}}
 	for _, note := range k.notes {
 		r.Result.note(note)
 	}
-	for !r.Table {
-		missed, err := r.records(ctx)
-		if err != nil {
+	if !r.Marking {
+		if err := r.all(ctx); err != nil {
 			return r.kept, err
 		}
-		if r.missed(missed) {
-			r.again()
-		}
 	}
-	if k.vanished != nil && !r.Misspelled {
-		if err := r.rows(ctx); err != nil {
+	if k.options.Repair && r.Result.Differences() > 0 {
+		if err := r.repairAll(ctx); err != nil {
 			return r.kept, err
 		}
 	}
 	r.Part = 1
 	return r.State, nil
+}
+
+// all compares all records, and then all rows.
+func (r *comparison) all(ctx context.Context) error {
+	for !r.Table {
+		missed, err := r.records(ctx)
+		if err != nil {
+			return err
+		}
+		if r.missed(missed) {
+			r.again()
+		}
+	}
+	if r.vanished == nil || r.Misspelled {
+		return nil
+	}
+	return r.rows(ctx)
 }
 
 // comparison is one run of a checker.
@@ -175,13 +194,21 @@ func (r *comparison) keep() {
 	r.kept.Result.Examples, r.kept.Result.Notes = slices.Clip(r.Result.Examples), slices.Clip(r.Result.Notes)
 }
 
-// again begins with the first record. What was repaired is found no more, and counts.
+// again begins with the first record.
 func (r *comparison) again() {
-	r.Table, r.Result.Records = false, 0
-	if !r.options.Repair {
+	r.Table, r.Behind, r.Result.Marked, r.Marks = false, nil, 0, Result{}
+	if !r.Marking {
 		r.Result = Result{Notes: r.Result.Notes}
 	}
 	r.keep()
+}
+
+// found is where differences are counted.
+func (r *comparison) found() *Result {
+	if r.Marking {
+		return &r.Marks
+	}
+	return &r.Result
 }
 
 // waited reports whether some wait to be looked at again, and have for long, so that a comparison which goes on
@@ -223,7 +250,7 @@ func (r *comparison) records(ctx context.Context) (missed, err error) {
 			}
 		}
 		if len(r.suspects) == 0 {
-			r.Place, r.Part, r.Table = place, some.Part*share, place == ""
+			r.Place, r.Table = place, place == ""
 			r.keep()
 		}
 		if err := r.progress(some.Part * share); err != nil || place == "" {
@@ -239,7 +266,7 @@ func (r *comparison) records(ctx context.Context) (missed, err error) {
 func (r *comparison) first(ctx context.Context, records []row.Record) error {
 	for i := range records {
 		if !records[i].Gone {
-			r.Result.Records++
+			r.found().Records++
 			r.spells(&records[i])
 		}
 	}
@@ -266,7 +293,14 @@ func (r *comparison) progress(part float64) error {
 	if r.options.Progress == nil {
 		return nil
 	}
-	r.Part = max(r.Part, min(part, 1))
+	part = min(part, 1)
+	if r.options.Repair {
+		part /= 2 // it compares, and then marks
+	}
+	if r.Marking {
+		part += 0.5
+	}
+	r.Part = max(r.Part, part)
 	r.kept.Part = r.Part
 	return r.options.Progress(r.kept)
 }

@@ -23,6 +23,7 @@ import (
 type lab struct {
 	*testing.T
 	db      *testsupport.Database
+	server  *testsupport.Redis
 	redis   redis.Conn
 	store   *redisconn.Store
 	sink    *sql.Store
@@ -65,7 +66,7 @@ func newLab(t *testing.T, db *testsupport.Database, o source.Options, to mapping
 	}
 	t.Cleanup(func() { _, _ = sink.Close(), store.Close() })
 	o.Job = o.Type // each of a database has a fence of its own
-	l := &lab{T: t, db: db, redis: server.Conn(), store: store, sink: sink, options: o}
+	l := &lab{T: t, db: db, server: server, redis: server.Conn(), store: store, sink: sink, options: o}
 	described, err := source.Describe(o)
 	if err != nil {
 		t.Fatal(err)

@@ -89,6 +89,10 @@ type State struct {
 	Misspelled bool `json:"misspelled,omitzero"`
 	// Rounds is how often all of the source was read, and keys may have been missed.
 	Rounds int `json:"rounds,omitzero"`
+	// Marking: a repair has compared everything, and marks what it found. Marks counts what it finds on the way,
+	// and Result stays as it was but for Result.Marked.
+	Marking bool   `json:"marking,omitzero"`
+	Marks   Result `json:"marks,omitzero"`
 	// Part is how much of the work is done, from 0 to 1.
 	Part   float64 `json:"part"`
 	Result Result  `json:"result"`

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +13,7 @@ import (
 
 // settle looks at the suspects again until each is no difference, one that lasts, or moving.
 func (r *comparison) settle(ctx context.Context) error {
-	all, before := len(r.suspects), r.Result.Differences()
+	all, before := len(r.suspects), r.found().Differences()
 	for range tries {
 		if len(r.suspects) == 0 {
 			break
@@ -30,8 +29,8 @@ func (r *comparison) settle(ctx context.Context) error {
 			}
 		}
 	}
-	r.judge(all, r.Result.Differences()-before)
-	r.Result.Moving += int64(len(r.suspects))
+	r.judge(all, r.found().Differences()-before)
+	r.found().Moving += int64(len(r.suspects))
 	clear(r.suspects)
 	return nil
 }
@@ -96,32 +95,16 @@ func (r *comparison) decide(ctx context.Context, lasting []finding) error {
 		r.count(e)
 		delete(r.suspects, f.text)
 	}
-	return r.repair(ctx, keys)
+	return r.mark(ctx, keys)
 }
 
 // count counts a difference, and keeps it as an example if there are few.
 func (r *comparison) count(e Example) {
-	n := r.Result.counter(e.Kind)
-	if *n++; *n <= int64(r.options.Examples) {
-		r.Result.Examples = append(r.Result.Examples, e)
+	found := r.found()
+	n := found.counter(e.Kind)
+	if *n++; *n <= int64(r.options.Examples) && !r.Marking {
+		found.Examples = append(found.Examples, e)
 	}
-}
-
-// repair marks keys, if that is wanted.
-func (r *comparison) repair(ctx context.Context, keys []string) error {
-	if !r.options.Repair || len(keys) == 0 {
-		return nil
-	}
-	slices.Sort(keys)
-	err := r.source.Mark(ctx, slices.Compact(keys))
-	if errors.Is(err, ErrNoMarks) {
-		r.Result.note("nothing was marked: the next run of the job reads everything")
-		return nil
-	}
-	if err == nil {
-		r.Result.Marked += int64(len(keys))
-	}
-	return err
 }
 
 // reread reads the records of suspects, by the texts of their rows' keys.
@@ -158,7 +141,7 @@ func (r *comparison) rows(ctx context.Context) error {
 			return err
 		}
 		records := r.chosenRows(texts)
-		r.Result.Rows += int64(len(records))
+		r.found().Rows += int64(len(records))
 		some, err := r.source.StillMissing(ctx, records)
 		if err != nil {
 			return err
@@ -180,7 +163,7 @@ func (r *comparison) rows(ctx context.Context) error {
 		if len(texts) == 0 {
 			return nil
 		}
-		if err := r.progress(0.5 + 0.5*float64(r.Result.Rows)/float64(max(1, r.Result.Records))); err != nil {
+		if err := r.progress(0.5 + 0.5*float64(r.found().Rows)/float64(max(1, r.found().Records))); err != nil {
 			return err
 		}
 		if err := r.pace.rest(ctx, len(texts)); err != nil {
@@ -229,7 +212,7 @@ func (r *comparison) searchAgain(ctx context.Context, missing []row.Record) erro
 	if err := r.flushed(ctx, time.Now()); err != nil {
 		return err
 	}
-	all, before := len(missing), r.Result.Extra
+	all, before := len(missing), r.found().Extra
 	for some := range slices.Chunk(missing, chunk) {
 		still, err := r.source.StillMissing(ctx, some)
 		if err == nil {
@@ -242,7 +225,7 @@ func (r *comparison) searchAgain(ctx context.Context, missing []row.Record) erro
 			return err
 		}
 	}
-	r.judge(all, r.Result.Extra-before)
+	r.judge(all, r.found().Extra-before)
 	return nil
 }
 
@@ -283,8 +266,11 @@ func (r *comparison) extra(ctx context.Context, missing []row.Record) error {
 		r.count(Example{Kind: Extra, Key: shown(record.Key, true), Member: r.member(&record)})
 		marks = append(marks, record.Key)
 	}
+	if err == nil {
+		err = r.checkShown()
+	}
 	if err != nil {
 		return err
 	}
-	return r.repair(ctx, marks)
+	return r.mark(ctx, marks)
 }

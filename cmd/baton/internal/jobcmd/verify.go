@@ -66,9 +66,10 @@ func newJobVerifyCommand(e cmdline.Env) *cobra.Command {
 			"records have no row, which rows have other values, which rows have no record.\n" +
 			"It goes on beside the runs of the job, on the leader, and after a takeover on\n" +
 			"the next one. It changes nothing, unless --repair has the job flush again what\n" +
-			"differs. What differs is looked at again after a run of the job: it may be on\n" +
-			"its way. The exit code is 1 if anything differs. Ctrl-C ends the watching, and\n" +
-			"not the verification: baton job cancel does. For hashes, zset, scan and capture.",
+			"differs; a repair deletes no more rows than max_pct allows. What differs is\n" +
+			"looked at again after a run of the job: it may be on its way. The exit code is\n" +
+			"1 if anything differs. Ctrl-C ends the watching, and not the verification: baton\n" +
+			"job cancel does. For hashes, zset, scan and capture.",
 		Example: "  baton job verify users\n  baton job verify users --sample 1% -o json\n  baton job verify users --repair --rate 5000",
 		Args:    cmdline.OneJob(e),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },

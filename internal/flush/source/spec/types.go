@@ -55,12 +55,12 @@ var kinds = []Kind{
 	},
 	{
 		Name: "hashes", Type: Hashes, Key: KeyOfRow, Indexed: true, Delivers: States,
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".verify": ""},
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".from.max_pct": "", ".verify": ""},
 	},
 	{
 		Name: "zset", Type: Zset, Key: KeyOfAll, Indexed: true, Delivers: States,
 		Columns: "{member: $member, score: $score}",
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".verify": ""},
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".from.max_pct": "", ".verify": ""},
 	},
 	{
 		Name: "list", Type: List, Key: KeyShards, Delivers: Events,
