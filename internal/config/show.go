@@ -59,7 +59,7 @@ func IsSecretName(name string) bool { return HoldsSecret(name) || vagueWord.Matc
 func (j Job) hidden() Job {
 	j.Env = maps.Clone(j.Env)
 	for name := range j.Env {
-		if IsSecretName(name) {
+		if IsSecretName(name) || len(PasswordsIn(j.Env[name])) > 0 {
 			j.Env[name] = hide(j.Env[name])
 		}
 	}

@@ -77,6 +77,12 @@ func TestShowHidesWhereHooksAreAndWhatVariablesHold(t *testing.T) {
 			t.Errorf("the value of %s is shown", name)
 		}
 	}
+	for _, dsn := range []string{"redis://u:" + planted + "@h/0", "u:" + planted + "@tcp(h)/db", "host=h password=" + planted} {
+		c.Jobs[0].Env = map[string]string{"STORE": dsn}
+		if strings.Contains(string(Show(c)), planted) {
+			t.Errorf("the password in %s is shown", dsn)
+		}
+	}
 }
 
 func TestEncodeKeepsSecretsAndDollarSigns(t *testing.T) {

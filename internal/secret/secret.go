@@ -4,7 +4,6 @@ package secret
 
 import (
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,32 +84,10 @@ func looksLikeToken(text string) bool {
 	return len(text) >= leastSecret && digit && letter || len(text) >= leastPlain && !other
 }
 
-// passwordsIn is the password of a URL, as it stands there and as it is meant.
+// passwordsIn finds the passwords in a URL or in another DSN, without those that are too short to redact.
 func passwordsIn(value string) []string {
-	if !strings.Contains(value, "://") {
-		return nil
-	}
-	u, err := url.Parse(value)
-	if err != nil || u.User == nil {
-		return nil
-	}
-	password, _ := u.User.Password()
-	if len(password) < LeastPassword {
-		return nil
-	}
-	all := []string{password}
-	_, raw, _ := strings.Cut(value, "://")
-	raw, _, _ = strings.Cut(raw, "/")
-	if at := strings.LastIndexByte(raw, '@'); at >= 0 {
-		if _, written, ok := strings.Cut(raw[:at], ":"); ok && written != password {
-			all = append(all, written)
-		}
-	}
-	return all
+	return slices.DeleteFunc(config.PasswordsIn(value), func(p string) bool { return len(p) < LeastPassword })
 }
-
-// passwordOf finds the password in a DSN that is no URL: MySQL's, and PostgreSQL's words.
-var passwordOf = regexp.MustCompile(`^[^:@/]*:(.*)@[a-z]*[(/]|(?:^|\s)password\s*=\s*'?([^'\s]+)`)
 
 // Known are those of the configuration and of the files that it names: a command
 // may have come by them in ways of its own.
@@ -121,13 +98,6 @@ func Known(c config.Config) []string {
 			all = append(all, text)
 		}
 		all = append(all, passwordsIn(text)...)
-		if m := passwordOf.FindStringSubmatch(text); m != nil {
-			for _, password := range m[1:] {
-				if len(password) >= LeastPassword {
-					all = append(all, password)
-				}
-			}
-		}
 	}
 	for key, secret := range Inline(c) {
 		if strings.HasPrefix(key, "env.") {

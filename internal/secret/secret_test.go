@@ -101,6 +101,34 @@ func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
 	}
 }
 
+// A command may have come by any of them: the passwords in every file of the configuration, and
+// the values of the env_file of another job.
+func TestWhatFilesOfTheConfigurationHoldIsKnown(t *testing.T) {
+	c := config.Default()
+	c.Redis.URL = "redis://:hush@127.0.0.1:1"
+	c.Databases = map[string]config.Database{
+		"words": {Driver: "postgres", DSNFile: written(t, "words", "host=db password='words-in-file' user=u\n", 0o600)},
+		"mysql": {Driver: "mysql", DSNFile: written(t, "mysql", "u:mysql@in-file@tcp(db:3306)/x\n", 0o600)},
+		"here":  {Driver: "mysql", DSNInline: "u:inline@here@/x"},
+	}
+	c.Jobs = []config.Job{
+		{Name: "one", EnvFile: written(t, "env-one", "LEVEL=debug\nANY=nobody-sees-this\nAT=u:of-env-file@tcp(db)/x\n", 0o600)},
+		{Name: "two", EnvFile: written(t, "env-two", "OTHER='and nor this'\n", 0o600), Env: map[string]string{"AT": "u:of-env@tcp(db)/x", "STAGE": "production-one"},
+			Secrets: map[string]string{"A": written(t, "a", "in-secret-file\n", 0o600)}},
+	}
+	known := Known(c)
+	for _, want := range []string{"hush", "words-in-file", "mysql@in-file", "inline@here", "nobody-sees-this", "and nor this", "of-env-file", "of-env", "in-secret-file"} {
+		if !slices.Contains(known, want) {
+			t.Errorf("%q is not known: %q", want, known)
+		}
+	}
+	for _, plain := range []string{"debug", "production-one", "u", "db"} {
+		if slices.Contains(known, plain) {
+			t.Errorf("%q is taken for a secret: %q", plain, known)
+		}
+	}
+}
+
 func written(t *testing.T, name, text string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -137,6 +165,22 @@ func TestOnlyWhatLooksLikeASecretIsTakenForOne(t *testing.T) {
 		"HTTP_AUTH=Basic dXNlcjpwNTU0":                              "dXNlcjpwNTU0",
 		"HOOK_URL=https://h.example/services/T00X8801?key=a1b2c3d4": "T00X8801 a1b2c3d4",
 		"DATABASE_URL=postgres://u:hush@db/x":                       "hush",
+		// A DSN shows its password whatever the variable is called, and whatever the driver.
+		"STORE=redis://u:tre%40sure@db/0":              "tre%40sure tre@sure",
+		"STORE=redis://u:50%off/tre@sure@db/0":         "50%off/tre@sure",
+		"STORE=redis://db:6379/x@treasure":             "",
+		"STORE=redis://db/0?password=tre%40sure&db=1":  "tre%40sure&db=1 tre%40sure tre@sure",
+		"STORE=me:tre@sure:/chest@tcp(db:3306)/x":      "tre@sure:/chest",
+		"STORE=me:treasure@unix(/run/my.sock)/x":       "treasure",
+		"STORE=me:treasure@/x":                         "treasure",
+		"STORE=me:abc@/x":                              "",
+		"STORE=git@example.com:treasure/chest":         "",
+		"STORE=host=db password=treasure user=me":      "treasure",
+		"STORE=password = 'tre\\'sure chest' user=me":  `tre\'sure chest tre'sure chest`,
+		"STORE=host=db password=tre\\ sure user=me":    `tre\ sure tre sure`,
+		"STORE=Server=db;Uid=me;Pwd=treasure;Port=1":   "treasure;Port=1 treasure",
+		"STORE=host=db sslpassword=treasure-of-key":    "treasure-of-key",
+		"STORE=host=db passfile=/run/secrets/pgpass-1": "",
 	} {
 		name, value, _ := strings.Cut(variable, "=")
 		if got := strings.Join(InVariable(name, value), " "); got != want {

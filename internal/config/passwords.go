@@ -1,0 +1,69 @@
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+var (
+	urlStart = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://`)
+	// mysqlPassword finds the password in user:password@tcp(host)/database. It may hold any character.
+	mysqlPassword = regexp.MustCompile(`^[^:@/]*:(.+)@[\w-]*[(/]`)
+	// passwordSetting finds a setting of libpq, of a URL's query or of an ODBC string, quoted or not.
+	passwordSetting = regexp.MustCompile(`(?i)(?:^|[\s;?&])(?:ssl)?(?:password|passwd|pwd)\s*=\s*(?:'((?:[^'\\]|\\.)+)|((?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*))`)
+	escaped         = regexp.MustCompile(`\\(.)`)
+)
+
+// PasswordsIn are the passwords in a URL, in a DSN of MySQL and in settings (password=...). Each
+// comes as it is written, and also decoded where that differs.
+func PasswordsIn(value string) []string {
+	value = strings.TrimSpace(value)
+	var found []string
+	if at := urlStart.FindStringIndex(value); at != nil {
+		found = passwordsOfURL(value[at[0]:], value[at[1]:])
+	} else if m := mysqlPassword.FindStringSubmatch(value); m != nil {
+		found = append(found, m[1])
+	}
+	for _, m := range passwordSetting.FindAllStringSubmatch(value, -1) {
+		written := m[1] + m[2]
+		found = append(found, written)
+		if meant := escaped.ReplaceAllString(written, "$1"); meant != written {
+			found = append(found, meant)
+		}
+		// The next setting may follow behind a ; or a &.
+		if one, _, more := strings.Cut(m[2], ";"); more && one != "" {
+			found = append(found, one)
+		}
+		if one, _, more := strings.Cut(m[2], "&"); more && one != "" {
+			found = append(found, one)
+			written = one
+		}
+		if meant, err := url.QueryUnescape(written); err == nil && meant != written {
+			found = append(found, meant)
+		}
+	}
+	return found
+}
+
+// passwordsOfURL reads the password before the host; rest is what follows the scheme.
+func passwordsOfURL(whole, rest string) []string {
+	u, err := url.Parse(whole)
+	if err == nil && u.User == nil {
+		return nil
+	}
+	if err == nil { // otherwise a / may be a part of the password
+		rest, _, _ = strings.Cut(rest, "/")
+	}
+	_, written, _ := strings.Cut(rest[:max(strings.LastIndexByte(rest, '@'), 0)], ":")
+	if written == "" {
+		return nil
+	}
+	found := []string{written}
+	if err == nil {
+		if meant, _ := u.User.Password(); meant != written {
+			found = append(found, meant)
+		}
+	}
+	return found
+}
