@@ -17,6 +17,9 @@ import (
 	"baton/internal/command"
 )
 
+// theirGroup is a supplementary group of the user that a lender gives its command.
+const theirGroup = 45678
+
 // lender runs a command as another user, as a daemon does that has the capabilities for it and is
 // not root.
 func lender(uid, script string) int {
@@ -34,7 +37,7 @@ func lender(uid, script string) int {
 	s := sh(script)
 	s.Stdout, s.Stderr = os.Stdout, w
 	if number, err := strconv.Atoi(uid); err == nil {
-		s.Settings.User = &command.User{UID: number, GID: number}
+		s.Settings.User = &command.User{UID: number, GID: number, Groups: []int{theirGroup}}
 	}
 	result, err := command.Run(ctx, s)
 	fmt.Println(result, err)
@@ -51,14 +54,17 @@ func TestCommandsDoNotInheritWhatGivesThemAUser(t *testing.T) {
 		}
 		return
 	}
-	const mine = 23456
-	for uid, want := range map[string]string{"12345": "12345", "-": strconv.Itoa(mine)} {
+	const mine, myGroup = 23456, 34567
+	for uid, want := range map[string]string{
+		"12345": fmt.Sprintf("12345\n12345 %d", theirGroup), // of the daemon's groups it is in none
+		"-":     fmt.Sprintf("%d\n%d %d", mine, mine, myGroup),
+	} {
 		cmd := exec.Command("/proc/self/exe", "lender", uid,
-			`id -u; grep -E '^Cap(Prm|Amb)' /proc/self/status; trap '' TERM; echo >&2; while :; do sleep 0.01; done`)
+			`id -u; id -G; grep -E '^Cap(Prm|Amb)' /proc/self/status; trap '' TERM; echo >&2; while :; do sleep 0.01; done`)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Credential:  &syscall.Credential{Uid: mine, Gid: mine},
+			Credential:  &syscall.Credential{Uid: mine, Gid: mine, Groups: []uint32{myGroup}},
 			AmbientCaps: []uintptr{5, 6, 7},
 		}
 		if err := cmd.Start(); err != nil {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"regexp"
 	"strconv"
 )
@@ -26,7 +27,7 @@ func (v *validator) http() {
 	if h.ReadTokenFile != "" && h.TokenFile == "" {
 		v.fail("http.read_token_file", "needs http.token_file, too: without it the node takes no token")
 	}
-	if h.ReadTokenFile != "" && h.ReadTokenFile == h.TokenFile {
+	if h.ReadTokenFile != "" && filepath.Clean(h.ReadTokenFile) == filepath.Clean(h.TokenFile) {
 		v.fail("http.read_token_file", "the same file as http.token_file: want another token in another file")
 	}
 	if h.Listen == Off {

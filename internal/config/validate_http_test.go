@@ -24,6 +24,12 @@ func TestWhatWouldLayATokenOpenIsRefusedAtItsPlace(t *testing.T) {
 		"http: {listen: 9747}":                                                     `http.listen: "9747": want host:port, for example 127.0.0.1:9747, or off`,
 		"http: {hosts: [baton.example.com, LOCAL]}":                                "",
 		"http: {hosts: [\"https://baton.example.com\"]}":                           `http.hosts[0]: "https://baton.example.com": want a host name, for example baton.example.com, without a port`,
+		"http: {token_file: /t, read_token_file: /r}":                              "",
+		"http: {token_file: /t, read_token_file: /t}":                              "http.read_token_file: the same file as http.token_file: want another token in another file",
+		"http: {token_file: /run/t, read_token_file: /run/./t}":                    "http.read_token_file: the same file as http.token_file",
+		"http: {read_token_file: /t}":                                              "http.read_token_file: needs http.token_file, too",
+		"http: {trusted_proxies: [10.0.0.0/8, 127.0.0.1]}":                         "",
+		"http: {trusted_proxies: [10.0.0.0/8, proxy.example]}":                     `http.trusted_proxies[1]: "proxy.example": want an address or a network`,
 		"http: {hosts: [a, \"b:80\"]}":                                             `http.hosts[1]: "b:80": want a host name, for example baton.example.com, without a port`,
 	} {
 		_, err := read(t, "node: {id: n}\n"+text+"\n", nil, nil)

@@ -347,6 +347,14 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 	if err := auth.CheckTokens("", "/nowhere/token"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+	// One token for both would let who may only look give orders.
+	orders := tokenFile(t, secretToken)
+	if err := auth.CheckTokens(orders, tokenFile(t, secretToken+"\n")); err == nil || !strings.Contains(err.Error(), "http.read_token_file: ") || strings.Contains(err.Error(), secretToken) {
+		t.Errorf("the same token twice: %v", err)
+	}
+	if err := auth.CheckTokens(orders, tokenFile(t, readToken)); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestATokenFileThatIsNoFileKeepsNobodyWaiting(t *testing.T) {

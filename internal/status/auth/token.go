@@ -30,15 +30,21 @@ type fileState struct {
 }
 
 // CheckTokens says what is wrong with the tokens in the files of http.token_file and
-// http.read_token_file; "" is no file.
+// http.read_token_file; "" is no file. One token cannot serve for both: its reader could give orders.
 func CheckTokens(orders, reads string) error {
+	seen := map[[sha256.Size]byte]bool{}
 	for _, f := range []tokenFile{{setting: "http.token_file", path: orders}, {setting: "http.read_token_file", path: reads}} {
 		if f.path == "" {
 			continue
 		}
-		if _, err := readToken(f.setting, f.path); err != nil {
+		sum, err := readToken(f.setting, f.path)
+		if err != nil {
 			return err
 		}
+		if seen[sum] {
+			return fmt.Errorf("%s: %s holds the token of http.token_file, so who has it can give orders: want another token", f.setting, f.path)
+		}
+		seen[sum] = true
 	}
 	return nil
 }
