@@ -11,7 +11,8 @@ var (
 	// mysqlPassword finds the password in user:password@tcp(host)/database. It may hold any character.
 	mysqlPassword = regexp.MustCompile(`^[^:@/]*:(.+)@[\w-]*[(/]`)
 	// passwordSetting finds a setting of libpq, of a URL's query or of an ODBC string, quoted or not.
-	passwordSetting = regexp.MustCompile(`(?i)(?:^|[\s;?&])(?:ssl)?(?:password|passwd|pwd)\s*=\s*(?:'((?:[^'\\]|\\.)+)|((?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*))`)
+	passwordSetting = regexp.MustCompile(`(?i)(?:^|[\s;?&])(?:ssl)?(?:password|passwd|pwd)\s*=\s*` +
+		`(?:'((?:[^'\\]|\\.)+)|((?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*))`)
 	escaped         = regexp.MustCompile(`\\(.)`)
 )
 

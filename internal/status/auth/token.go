@@ -42,7 +42,8 @@ func CheckTokens(orders, reads string) error {
 			return err
 		}
 		if seen[sum] {
-			return fmt.Errorf("%s: %s holds the token of http.token_file, so who has it can give orders: want another token", f.setting, f.path)
+			return fmt.Errorf("%s: %s holds the token of http.token_file, so its reader can give orders: want another token",
+				f.setting, f.path)
 		}
 		seen[sum] = true
 	}
