@@ -13,7 +13,7 @@ var (
 	// passwordSetting finds a setting of libpq, of a URL's query or of an ODBC string, quoted or not.
 	passwordSetting = regexp.MustCompile(`(?i)(?:^|[\s;?&])(?:ssl)?(?:password|passwd|pwd)\s*=\s*` +
 		`(?:'((?:[^'\\]|\\.)+)|((?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*))`)
-	escaped         = regexp.MustCompile(`\\(.)`)
+	escaped = regexp.MustCompile(`\\(.)`)
 )
 
 // PasswordsIn are the passwords in a URL, in a DSN of MySQL and in settings (password=...). Each
