@@ -66,32 +66,59 @@ func kinds() map[string]func(*testing.T, *installation, walk.Block) {
 	}
 }
 
+// blocks are those of all pages, but of the Chinese ones: TestTwinsHaveTheSameCodeAndParts compares these.
+func blocks(t *testing.T) []walk.Block {
+	t.Helper()
+	var all []walk.Block
+	for _, page := range pages(t) {
+		if strings.HasSuffix(page, chinese) {
+			continue
+		}
+		of, err := walk.Read(page)
+		if err != nil {
+			t.Error(err)
+		}
+		all = append(all, of...)
+	}
+	return all
+}
+
+// Every configuration of every page loads. make test does not run TestEveryBlockIsRunOrChecked, which
+// has daemons and servers.
+func TestEveryConfigurationLoads(t *testing.T) {
+	t.Parallel()
+	counts := map[string]int{}
+	for _, b := range blocks(t) {
+		if b.Host != "" || !slices.Contains([]string{"yaml", "json", "ini"}, b.Kind) {
+			continue
+		}
+		counts[b.Kind]++
+		kinds()[b.Kind](t, nil, b)
+	}
+	for kind, least := range map[string]int{"yaml": 40, "json": 3, "ini": 2} {
+		if counts[kind] < least {
+			t.Errorf("found %d blocks of kind %s: this test looks in the wrong place", counts[kind], kind)
+		}
+	}
+}
+
 // Every block of every page is what its kind says: configurations load, commands run.
 func TestEveryBlockIsRunOrChecked(t *testing.T) {
 	t.Parallel()
 	in := install(t)
 	kinds := kinds()
 	counts := map[string]int{}
-	for _, page := range pages(t) {
-		if strings.HasSuffix(page, chinese) {
-			continue // TestTwinsHaveTheSameCodeAndParts
+	for _, b := range blocks(t) {
+		counts[b.Kind]++
+		if b.Host != "" {
+			continue // TestTutorialToTheLetter
 		}
-		blocks, err := walk.Read(page)
-		if err != nil {
-			t.Error(err)
+		check := kinds[b.Kind]
+		if check == nil {
+			t.Errorf("%s: a block of kind %q: name one of those that the test knows", b, b.Kind)
+			continue
 		}
-		for _, b := range blocks {
-			counts[b.Kind]++
-			if b.Host != "" {
-				continue // TestTutorialToTheLetter
-			}
-			check := kinds[b.Kind]
-			if check == nil {
-				t.Errorf("%s: a block of kind %q: name one of those that the test knows", b, b.Kind)
-				continue
-			}
-			check(t, in, b)
-		}
+		check(t, in, b)
 	}
 	t.Logf("blocks: %v", counts)
 	in.checkKeys(t)
