@@ -70,11 +70,11 @@ test: test-deps ## vet, and run the tests against real servers, in minutes; TEST
 	@$(SUITE) quick $(TEST)
 
 .PHONY: test-long
-test-long: test-deps ## tests that take long by nature: linearizability, slots, chaos, failovers, the whole crash matrix, a browser
+test-long: test-deps ## tests that take long by nature: linearizability, slots, chaos, failovers, the whole crash matrix, a browser, the walk of docs/
 	@$(SUITE) long $(TEST)
 
 .PHONY: test-race
-test-race: test-deps ## what make test runs without the race detector, with it
+test-race: test-deps ## what make test runs, with the race detector
 	@$(SUITE) race $(TEST)
 
 .PHONY: mutants

@@ -1,4 +1,4 @@
-// Command suite runs the tests of this module for make: several go test at a time, on a ground
+// Command suite runs the tests of this module for make: several packages at a time, on a ground
 // of its own, with progress and a summary. It leaves nothing behind: no process, no directory.
 //
 //	go run ./test/suite [-p N] [-timeout D] quick|long|race [PACKAGE…]
@@ -51,12 +51,12 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	if err != nil {
 		return 2, err
 	}
-	runs, err := o.plan.runs(ctx, o.packages)
+	packages, err := o.plan.packages(ctx, o.packages)
 	if err != nil {
 		return 1, err
 	}
 	s := newSuite(o)
-	return s.run(ctx, runs)
+	return s.run(ctx, goTest{packages: packages})
 }
 
 func parse(args []string) (options, error) {

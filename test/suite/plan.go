@@ -13,41 +13,38 @@ import (
 // plan is a choice of packages and how to run them.
 type plan struct {
 	chosen  func(pkg string) bool
-	race    func(pkg string) bool
+	race    bool
+	skip    string        // the tests that it leaves out: a regular expression
 	timeout time.Duration // for one package
 	// live shows what the tests log while they run: for tests of many minutes.
 	live bool
 	env  []string
 }
 
+// Each plan compiles everything once. So "quick" has no race detector: with it for some packages
+// the drivers of all databases would be compiled twice. CI runs "race" in place of "quick".
 var plans = map[string]plan{
-	"quick": {chosen: not(long), race: concurrent, timeout: 20 * time.Minute}, // for a busy machine
-	"long":  {chosen: either(long, matrix), race: all, timeout: 70 * time.Minute, live: true, env: []string{"CRASH=all"}},
-	// What "quick" runs without the race detector.
-	"race": {chosen: not(either(long, concurrent)), race: all, timeout: 15 * time.Minute},
+	"quick": {chosen: not(long), skip: walks, timeout: 20 * time.Minute}, // for a busy machine
+	"race":  {chosen: not(long), race: true, skip: walks, timeout: 20 * time.Minute},
+	"long":  {chosen: either(long, sampled), race: true, timeout: 70 * time.Minute, live: true, env: []string{"CRASH=all"}},
 }
 
 // long are the packages whose tests take minutes by their nature: faults drawn at random under
-// traffic, a thousand nodes, nodes that fail over again and again; and what few changes touch,
-// but a browser, Prometheus' own tool or a hundred servers prove: the page, the alerts, and the
-// tests' own tools.
+// traffic, a thousand nodes, nodes that fail over again and again; and what few changes touch, but
+// a browser, Prometheus' own tool, a hundred servers, an image or a program in another language
+// prove: the page, the alerts, the tests' own tools, the files of a release, the clients.
 func long(pkg string) bool {
 	return in(pkg, "test/chaos", "test/linear", "test/scale", "test/slots", "test/nodes",
-		"test/browser", "test/monitoring", "test/memory", "internal/testsupport")
+		"test/browser", "test/monitoring", "test/memory", "test/clients", "test/release", "internal/testsupport")
 }
 
-// matrix is the package whose tests take a sample unless CRASH=all.
-func matrix(pkg string) bool { return in(pkg, "test/crash") }
+// sampled are packages that the other plans run in part: test/crash takes a sample unless CRASH=all,
+// and test/docs goes without the walks.
+func sampled(pkg string) bool { return in(pkg, "test/crash", "test/docs") }
 
-// concurrent are the packages with goroutines of our own that share memory: there the race
-// detector finds most. It doubles what a package costs; for the databases, the daemon and its
-// page, which wire these together, it would be half of the whole. Theirs is in the plan "race".
-func concurrent(pkg string) bool {
-	return in(pkg, "internal/command", "internal/elector", "internal/flush", "internal/heartbeat",
-		"internal/job", "internal/notify", "internal/quorum") && !in(pkg, "internal/flush/sql")
-}
-
-func all(string) bool { return true }
+// walks are the tests that follow the documentation with servers and daemons. The rest of test/docs
+// reads the pages: links, configurations, names, translations.
+const walks = "^(TestEveryBlockIsRunOrChecked|TestTheExamplesOfEverySourceReachTheirTables|TestTutorialToTheLetter|TestReadmesExampleToTheLetter)$"
 
 func not(f func(string) bool) func(string) bool { return func(pkg string) bool { return !f(pkg) } }
 
@@ -80,13 +77,12 @@ func slowestFirst(module string, packages []string) {
 
 // goTest is one run of go test.
 type goTest struct {
-	race     bool
 	packages []string // import paths
+	only     string   // the one test of them to run; all if empty
 }
 
-// runs lists the plan's packages that match the patterns, or all: those with the race
-// detector, and those without.
-func (p plan) runs(ctx context.Context, patterns []string) ([]goTest, error) {
+// packages lists the plan's packages that match the patterns, or all.
+func (p plan) packages(ctx context.Context, patterns []string) ([]string, error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
 	}
@@ -95,29 +91,23 @@ func (p plan) runs(ctx context.Context, patterns []string) ([]goTest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the packages: %w", err)
 	}
-	with, without, module := goTest{race: true}, goTest{}, ""
+	var packages []string
+	var module string
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
 		if len(fields) != 2 {
 			continue
 		}
 		module = fields[0]
-		pkg := relative(module, fields[1])
-		switch {
-		case !p.chosen(pkg):
-		case p.race(pkg):
-			with.packages = append(with.packages, fields[1])
-		default:
-			without.packages = append(without.packages, fields[1])
+		if p.chosen(relative(module, fields[1])) {
+			packages = append(packages, fields[1])
 		}
 	}
-	slowestFirst(module, with.packages)
-	slowestFirst(module, without.packages)
-	runs := slices.DeleteFunc([]goTest{with, without}, func(g goTest) bool { return len(g.packages) == 0 })
-	if len(runs) == 0 {
+	if len(packages) == 0 {
 		return nil, fmt.Errorf("no package of this plan matches %s", strings.Join(patterns, " "))
 	}
-	return runs, nil
+	slowestFirst(module, packages)
+	return packages, nil
 }
 
 // relative is a package's directory in its module.

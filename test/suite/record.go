@@ -21,6 +21,8 @@ type event struct {
 	Test    string
 	Elapsed float64 // seconds
 	Output  string
+	Key     string // of an attribute
+	Value   string
 }
 
 // test is a top-level test or, with an empty name, a whole package.
@@ -33,24 +35,24 @@ type record struct {
 	tests    int
 	subtests int
 	skipped  int
-	race     map[string]bool // by package
+	race     bool // the race detector is on
 	current  map[string]string
 	took     map[test]time.Duration
 	red      []test
 	done     map[string]bool   // packages
 	flawed   map[string]bool   // packages with a race, or a test that failed before the race detector broke
 	broken   map[string][]test // what fell with the race detector, by package
+	judge    *judge
+	flaky    []test // red at first, and green when tried again
 }
 
-func newRecord() *record {
-	return &record{race: map[string]bool{}, current: map[string]string{}, took: map[test]time.Duration{},
-		done: map[string]bool{}, flawed: map[string]bool{}, broken: map[string][]test{}}
+func newRecord(race bool) *record {
+	return &record{race: race, current: map[string]string{}, took: map[test]time.Duration{},
+		done: map[string]bool{}, flawed: map[string]bool{}, broken: map[string][]test{}, judge: newJudge()}
 }
-
-func (r *record) expect(packages int) { r.mu.Lock(); r.expected += packages; r.mu.Unlock() }
 
 // event records one line. One that is not JSON is for gotestsum to show.
-func (r *record) event(line []byte, race bool) {
+func (r *record) event(line []byte) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil || e.Package == "" {
 		return
@@ -58,16 +60,17 @@ func (r *record) event(line []byte, race bool) {
 	name, _, sub := strings.Cut(e.Test, "/")
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.judge.event(e)
 	switch e.Action {
 	case "output":
 		if strings.Contains(e.Output, foundRace) {
 			r.flawed[e.Package] = true
 		}
-		if race && strings.Contains(e.Output, brokenDetector) {
+		if r.race && strings.Contains(e.Output, brokenDetector) {
 			r.broken[e.Package] = []test{}
 		}
 	case "start":
-		r.race[e.Package], r.current[e.Package] = race, ""
+		r.current[e.Package] = ""
 	case "run":
 		r.current[e.Package] = name
 	case "pass", "fail", "skip":
@@ -162,16 +165,18 @@ func (r *record) print(w io.Writer, wall, cpu time.Duration, interrupted bool) {
 	if interrupted {
 		return // what was under way looks red
 	}
-	for _, pkg := range slices.Sorted(maps.Keys(r.broken)) {
-		r.red = append(r.red, r.broken[pkg]...)
-	}
-	if len(r.red) > 0 {
+	r.printFlaky(w)
+	red := r.stillRed()
+	if len(red) > 0 {
 		fmt.Fprintln(w, "\nred, and how to run just that:")
 	}
-	for _, t := range r.red {
-		if command := r.commandOf(t); command != "" {
+	for _, t := range red {
+		if command := r.commandOf(t, red); command != "" {
 			fmt.Fprintln(w, "  "+command)
 		}
+	}
+	if waited := r.judge.candidates(); len(waited) > mostFlaky {
+		fmt.Fprintf(w, "\nIn %d tests a declared wait ran out. More than %d in one run get no second try.\n", len(waited), mostFlaky)
 	}
 }
 
@@ -186,17 +191,23 @@ func (r *record) slow() []test {
 
 // commandOf is the command that runs one red test, or a package that failed otherwise; "" for a
 // package of which a test is named.
-func (r *record) commandOf(t test) string {
-	command := []string{"go", "test", "-count=1"}
-	if r.race[t.pkg] {
-		command = append(command, "-race")
-	}
-	if t.name != "" {
-		command = append(command, "-run", "'^"+t.name+"$'")
-	} else if slices.ContainsFunc(r.red, func(o test) bool { return o.pkg == t.pkg && o.name != "" }) {
+func (r *record) commandOf(t test, red []test) string {
+	if t.name == "" && slices.ContainsFunc(red, func(o test) bool { return o.pkg == t.pkg && o.name != "" }) {
 		return ""
 	}
-	return strings.Join(append(command, "./"+short(t.pkg)), " ")
+	return "go test -count=1 " + r.argumentsOf(t)
+}
+
+// argumentsOf are those of go test that run a test, or a package.
+func (r *record) argumentsOf(t test) string {
+	var arguments []string
+	if r.race {
+		arguments = append(arguments, "-race")
+	}
+	if t.name != "" {
+		arguments = append(arguments, "-run", "'^"+t.name+"$'")
+	}
+	return strings.Join(append(arguments, "./"+short(t.pkg)), " ")
 }
 
 // short is an import path without the module's.

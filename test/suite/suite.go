@@ -32,9 +32,11 @@ type suite struct {
 	own      []int // the processes that this one waits for by itself; guarded by lines
 }
 
-func newSuite(o options) *suite { return &suite{options: o, began: time.Now(), record: newRecord()} }
+func newSuite(o options) *suite {
+	return &suite{options: o, began: time.Now(), record: newRecord(o.plan.race)}
+}
 
-func (s *suite) run(ctx context.Context, runs []goTest) (code int, err error) {
+func (s *suite) run(ctx context.Context, r goTest) (code int, err error) {
 	g, err := ground.NewRun()
 	if err != nil {
 		return 1, fmt.Errorf("make the directories of this run: %w", err)
@@ -44,10 +46,8 @@ func (s *suite) run(ctx context.Context, runs []goTest) (code int, err error) {
 		return 1, err
 	}
 	defer func() { endChildren(0) }() // before their directories go
-	for _, r := range runs {
-		s.record.expect(len(r.packages))
-	}
-	code, err = s.runAll(ctx, runs, append(append(os.Environ(), g.Env()...), s.plan.env...))
+	s.record.expected = len(r.packages)
+	code, err = s.runAll(ctx, r, append(append(os.Environ(), g.Env()...), s.plan.env...))
 	endChildren(0)
 	s.record.print(os.Stdout, time.Since(s.began), childCPU(), ctx.Err() != nil)
 	if ctx.Err() != nil {
@@ -56,28 +56,45 @@ func (s *suite) run(ctx context.Context, runs []goTest) (code int, err error) {
 	return code, err
 }
 
-// runAll runs go test with and without the race detector side by side.
-func (s *suite) runAll(ctx context.Context, runs []goTest, env []string) (code int, err error) {
+// runAll runs go test, and then the second tries.
+func (s *suite) runAll(ctx context.Context, r goTest, env []string) (code int, err error) {
 	shown, err := s.startShow(env)
 	if err != nil {
 		return 1, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.children = 1 + len(runs)
+	s.children = 2
 	go s.tick(ctx)
 	go s.adopt(ctx)
-	codes, errs := make([]int, len(runs)), make([]error, len(runs))
-	var wg sync.WaitGroup
-	for i, r := range runs {
-		wg.Go(func() { codes[i], errs[i] = s.twice(ctx, r, env) })
+	code, err = s.twice(ctx, r, env)
+	if code != 0 && err == nil && ctx.Err() == nil {
+		code, err = s.secondTries(ctx, code, env)
 	}
-	wg.Wait()
-	for _, c := range codes {
-		code = max(code, c)
-	}
-	return code, errors.Join(append(errs, shown())...)
+	return code, errors.Join(err, shown())
 }
+
+// secondTries runs the tests again that only a declared wait has ended, each alone. code is that of
+// the first run; it becomes 0 if nothing else was red, and all of them pass now.
+func (s *suite) secondTries(ctx context.Context, code int, env []string) (int, error) {
+	for _, again := range s.record.secondTries() {
+		t := test{again.packages[0], again.only}
+		fmt.Printf("a declared wait ran out; once more, alone: %s %s\n", short(t.pkg), t.name)
+		s.oneMoreChild()
+		record := newRecord(s.plan.race)
+		if c, err := s.goTest(ctx, again, env, record); err != nil || ctx.Err() != nil {
+			return code, err
+		} else if c == 0 && record.passed(t) {
+			s.record.passedAlone(t)
+		}
+	}
+	if s.record.anyFlaky() && s.record.green() {
+		return 0, nil
+	}
+	return code, nil
+}
+
+func (s *suite) oneMoreChild() { s.lines.Lock(); s.children++; s.lines.Unlock() }
 
 // startShow starts gotestsum, which reads events and prints progress and failures. The
 // function that it returns ends it.
@@ -107,31 +124,34 @@ func (s *suite) startShow(env []string) (end func() error, err error) {
 	}, nil
 }
 
-// twice runs the packages of which the race detector broke once more.
+// twice runs packages once more whose race detector broke.
 func (s *suite) twice(ctx context.Context, r goTest, env []string) (code int, err error) {
-	code, err = s.goTest(ctx, r, env)
+	code, err = s.goTest(ctx, r, env, s.record)
 	broken, passed := s.record.again(r.packages)
 	if len(broken) == 0 || err != nil || ctx.Err() != nil {
 		return code, err
 	}
 	fmt.Printf("the race detector itself broke; once more: %s\n", strings.Join(broken, ", "))
-	s.lines.Lock()
-	s.children++
-	s.lines.Unlock()
+	s.oneMoreChild()
 	r.packages = broken
-	if code, err = s.goTest(ctx, r, env); !passed {
+	if code, err = s.goTest(ctx, r, env, s.record); !passed {
 		code = max(code, 1)
 	}
 	return code, err
 }
 
 // goTest runs go test to its end, or until ctx ends.
-func (s *suite) goTest(ctx context.Context, r goTest, env []string) (code int, err error) {
+func (s *suite) goTest(ctx context.Context, r goTest, env []string, record *record) (code int, err error) {
 	// make vets by itself. Without the tables for a debugger (-w) linking takes half of the time.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w", "-p", strconv.Itoa(s.parallel), "-timeout", s.timeout.String()}
+	if r.only != "" {
+		args = append(args, "-run", "^"+r.only+"$")
+	} else if s.plan.skip != "" {
+		args = append(args, "-skip", s.plan.skip)
+	}
 	// Built as the program itself is, the dependencies are compiled once for both.
 	env = append(env, "CGO_ENABLED=0")
-	if r.race {
+	if s.plan.race {
 		args = append(args, "-race")
 		// By default each program of a test sleeps for a second before it exits.
 		env = append(env, "CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0")
@@ -150,7 +170,7 @@ func (s *suite) goTest(ctx context.Context, r goTest, env []string) (code int, e
 	// A test process that outlives go test keeps the pipe open: it must end with the run.
 	stop := context.AfterFunc(ctx, func() { endChildren(s.shower) })
 	defer stop()
-	s.follow(out, r.race)
+	s.follow(out, record)
 	err = cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return 1, nil // its events say why
@@ -159,12 +179,12 @@ func (s *suite) goTest(ctx context.Context, r goTest, env []string) (code int, e
 }
 
 // follow records events and passes them on, a line at a time.
-func (s *suite) follow(out io.Reader, race bool) {
+func (s *suite) follow(out io.Reader, record *record) {
 	in := bufio.NewReaderSize(out, 1<<20)
 	for {
 		line, err := in.ReadBytes('\n')
 		if len(line) > 0 {
-			s.record.event(line, race)
+			record.event(line)
 			s.lines.Lock()
 			_, _ = s.show.Write(line) // gotestsum that ends early says why
 			s.lines.Unlock()
