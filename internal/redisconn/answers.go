@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn/headers"
 )
 
 // Question is commands that are answered with arrays of texts, as HMGET is, or with anything if it is
@@ -100,7 +102,7 @@ func readArray(r *bufio.Reader) (n int, err error) {
 	if kind != '*' || err != nil || n < 0 {
 		return 0, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
 	}
-	return n, nil
+	return n, headers.Total(n, 0)
 }
 
 // readElements reads n elements, and theirs where they are nested.
@@ -109,6 +111,9 @@ func (t *Answers) readElements(r *bufio.Reader, n int, nested bool) (err error) 
 		buffered, _ := r.Peek(r.Buffered()) // it is there
 		used, more := t.readBuffered(buffered, n, nested)
 		_, _ = r.Discard(used) // it has been peeked at
+		if err := headers.Total(len(t.Sizes)+more, len(t.All)); err != nil {
+			return err
+		}
 		if n = more; n == 0 {
 			break
 		}
@@ -169,7 +174,7 @@ func (t *Answers) readElement(r *bufio.Reader, nested bool) (follow int, err err
 	switch {
 	case err == nil && kind == '*' && nested && n >= 0:
 		t.Sizes = append(t.Sizes, Nested(n))
-		return n, nil
+		return n, headers.Total(n, 0)
 	case err != nil || kind != '$' || n < -1:
 		return 0, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
 	}
@@ -177,15 +182,22 @@ func (t *Answers) readElement(r *bufio.Reader, nested bool) (follow int, err err
 	if n < 0 {
 		return 0, nil
 	}
+	if err := headers.Text(n); err != nil {
+		return 0, err
+	}
 	return 0, t.readText(r, n)
 }
+
+// sureText is the size up to which a text gets its memory as soon as it has begun to come. A longer one gets
+// as much again as has come, so that a false size costs little.
+const sureText = 8 << 20
 
 // readText reads a text of so many bytes.
 func (t *Answers) readText(r *bufio.Reader, n int) error {
 	for left := n; left > 0; {
 		piece, err := r.Peek(min(left, wireReads))
-		if n > wireReads {
-			t.All = slices.Grow(t.All, left) // only now: whoever promises a text also sends it
+		if n > wireReads && cap(t.All)-len(t.All) < len(piece) {
+			t.All = slices.Grow(t.All, min(left, max(sureText, n-left)))
 		}
 		t.All = append(t.All, piece...)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn/headers"
 )
 
 // briefText is how long a text of a brief reply may be, in bytes: an id is shorter.
@@ -18,6 +20,12 @@ type Left int
 // readBrief reads any reply: a text or a status is a string, if it is short, a number an int64, and a
 // refusal a redis.Error; an array is a []any.
 func readBrief(r *bufio.Reader) (any, error) {
+	elements := 0
+	return readNested(r, 0, &elements)
+}
+
+// readNested is readBrief within so many arrays; elements counts those of the whole reply.
+func readNested(r *bufio.Reader, depth int, elements *int) (any, error) {
 	kind, rest, err := readLine(r)
 	if err != nil {
 		return nil, err
@@ -34,9 +42,15 @@ func readBrief(r *bufio.Reader) (any, error) {
 	case kind == '$':
 		return readShort(r, n)
 	case kind == '*' && n >= 0:
+		if *elements += min(n, headers.MostElements+1); *elements > headers.MostElements {
+			return nil, headers.Total(max(n, *elements), 0)
+		}
+		if err := headers.Depth(depth + 1); err != nil {
+			return nil, err
+		}
 		all := make([]any, 0, min(n, 64))
 		for range n {
-			element, err := readBrief(r)
+			element, err := readNested(r, depth+1, elements)
 			if err != nil {
 				return nil, err
 			}
@@ -54,6 +68,8 @@ func readShort(r *bufio.Reader, n int) (text any, err error) {
 	switch {
 	case n < 0:
 		return nil, nil //nolint:nilnil // there is none
+	case n > headers.MostText:
+		return nil, headers.Text(n)
 	case n > briefText:
 		text = Left(n)
 		_, err = r.Discard(n)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn/headers"
 )
 
 // place is one server, and how to log in there.
@@ -80,8 +82,10 @@ func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
 	var raw net.Conn
 	c, err := redis.DialContext(ctx, p.network, p.address,
 		redis.DialContextFunc(func(ctx context.Context, network, address string) (c net.Conn, err error) {
-			raw, err = s.dialNet(ctx, network, address, encryption)
-			return raw, err
+			if raw, err = s.dialNet(ctx, network, address, encryption); err != nil {
+				return nil, err
+			}
+			return headers.Guard(raw, p.String()), nil // the library alone reads through it
 		}),
 		redis.DialReadTimeout(s.opts.Timeout),
 		redis.DialWriteTimeout(s.opts.Timeout),
@@ -93,7 +97,9 @@ func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", p, explainDial(err, p, encryption != nil))
 	}
-	return newWire(c, raw, s.opts.Timeout), nil
+	w := newWire(c, raw, s.opts.Timeout)
+	w.server = p.String()
+	return w, nil
 }
 
 func (p place) String() string {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn/headers"
 )
 
 // Conn is a connection to Redis. Beside all that redigo does it can ask many commands at
@@ -40,6 +42,7 @@ type Conn interface {
 type wire struct {
 	redigo
 	raw     net.Conn
+	server  string // for messages
 	timeout time.Duration
 	broken  atomic.Bool
 
@@ -103,7 +106,7 @@ func (w *wire) during(ctx context.Context, do func() error) error {
 	}
 	w.broken.Store(true)
 	_ = w.raw.Close() // whatever it still has to say is of no use
-	return err
+	return headers.At(err, w.server)
 }
 
 // forget gives up buffers that have become large.

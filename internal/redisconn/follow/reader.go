@@ -118,11 +118,22 @@ func (b *reader) reply(wait time.Duration) (string, error) {
 		if err != nil || n < 0 || n > most {
 			break
 		}
-		bulk := make([]byte, n+2)
-		err = b.read(bulk, wait)
-		return string(bulk[:n]), err
+		return b.bulk(n, wait)
 	}
 	return "", fmt.Errorf("%w: reply %q: is it a Redis?", ErrGarbled, line)
+}
+
+// bulk receives a text of n bytes and its end. Its memory grows with what has come.
+func (b *reader) bulk(n int, wait time.Duration) (string, error) {
+	var text []byte
+	for piece := make([]byte, min(n+2, longest)); len(text) < n+2; {
+		piece = piece[:min(len(piece), n+2-len(text))]
+		if err := b.read(piece, wait); err != nil {
+			return "", err
+		}
+		text = append(text, piece...)
+	}
+	return string(text[:n]), nil
 }
 
 // read receives exactly this many bytes.

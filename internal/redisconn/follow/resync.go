@@ -70,7 +70,7 @@ func (h *handshake) skipRDB() error {
 		return h.skipUntil([]byte(mark))
 	}
 	size, err := strconv.ParseInt(strings.TrimPrefix(text, "$"), 10, 64)
-	if err != nil || text[0] != '$' {
+	if err != nil || text[0] != '$' || size < 0 {
 		return fmt.Errorf("%w: %q instead of an RDB", ErrGarbled, text)
 	}
 	for size > 0 {

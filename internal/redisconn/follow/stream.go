@@ -296,7 +296,7 @@ func (s *Stream) orders() bool {
 	case 6:
 		if same(name, "select") && len(s.args) == 2 {
 			db, err := strconv.Atoi(string(s.args[1]))
-			if err != nil {
+			if err != nil || db < 0 {
 				db = AnyDB
 			}
 			s.at.DB = db

@@ -32,6 +32,7 @@ func legacySpec(l [3]int) spec {
 	if s.last > 0 {
 		s.last -= s.index
 	}
+	s.unknown = s.absurd()
 	return s
 }
 
@@ -61,11 +62,24 @@ func parseSpecs(reply any) ([]spec, error) {
 		if err := s.finds(m["find_keys"]); err != nil {
 			return nil, err
 		}
-		s.unknown = s.unknown || slices.Contains(flags, "incomplete")
+		s.unknown = s.unknown || s.absurd() || slices.Contains(flags, "incomplete")
 		specs = append(specs, s)
 	}
 	return specs, nil
 }
+
+// absurd reports numbers that no server means: with them a key would be outside of its command.
+func (s *spec) absurd() bool {
+	for _, n := range []int{s.index, s.start, s.last, s.limit, s.countAt, s.firstKey, s.step} {
+		if n < -mostArguments || n > mostArguments {
+			return true
+		}
+	}
+	return s.countAt < 0 || s.firstKey < 0 || s.index < 0 && s.keyword == nil
+}
+
+// mostArguments is more than a command that is followed has.
+const mostArguments = 1 << 20
 
 // pairs reads a map, which is a flat list.
 func pairs(reply any) (map[string]any, error) {
@@ -168,7 +182,7 @@ func (s *spec) bounds(args [][]byte) (first, last int, ok bool) {
 	switch {
 	case s.counted:
 		at := first + s.countAt
-		if at >= len(args) {
+		if at < 0 || at >= len(args) {
 			return 0, 0, false
 		}
 		n, good := atoi(args[at])

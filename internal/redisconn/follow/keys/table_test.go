@@ -2,6 +2,7 @@ package keys
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +144,49 @@ func BenchmarkChanges(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		table.Changes(0, args, v)
+	}
+}
+
+// specOf is a key specification as COMMAND of 7.0 has it.
+func specOf(begin, find string, numbers ...int64) any {
+	names := map[string][]string{
+		"index": {"index"}, "range": {"lastkey", "keystep", "limit"}, "keynum": {"keynumidx", "firstkey", "keystep"},
+	}
+	part := func(kind string) any {
+		var of []any
+		for _, name := range names[kind] {
+			of, numbers = append(of, []byte(name), numbers[0]), numbers[1:]
+		}
+		return []any{[]byte("type"), []byte(kind), []byte("spec"), of}
+	}
+	return []any{[]byte("flags"), []any{"RW"}, []byte("begin_search"), part(begin), []byte("find_keys"), part(find)}
+}
+
+// A server that is wrong about its commands ends no capture: any key may have changed.
+func TestAbsurdNumbersOfAServerMeanAnyKey(t *testing.T) {
+	const huge = math.MaxInt64
+	for name, spec := range map[string]any{
+		"a count before the command":  specOf("index", "keynum", 1, -2, 1, 1),
+		"a count far before":          specOf("index", "keynum", 1, -huge, 1, 1),
+		"a key before the command":    specOf("index", "keynum", 1, 0, -3, 1),
+		"steps beyond every number":   specOf("index", "keynum", 1, 0, 1, huge),
+		"a range that steps too far":  specOf("index", "range", 1, -1, huge, 0),
+		"a range from a huge index":   specOf("index", "range", huge, huge, 1, 0),
+		"a range of a negative index": specOf("index", "range", -3, -1, 1, 0),
+		"a range to before the begin": specOf("index", "range", 1, -huge, 1, 0),
+		"a huge part of the rest":     specOf("index", "range", 1, -1, 1, huge),
+	} {
+		e := append(entry("x", "write", 1, 1, 1).([]any), []any{}, []any{spec})
+		_, c, err := parse(e)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		table := &Table{commands: map[string]*command{"x": c}}
+		if table.Changes(0, [][]byte{[]byte("x"), []byte("2"), []byte("a"), []byte("b")}, &nobody{}) {
+			t.Errorf("%s: its keys are known", name)
+		}
+	}
+	if c := legacySpec([3]int{1, -1, huge}); !c.unknown {
+		t.Error("an older server's step beyond every number is believed")
 	}
 }

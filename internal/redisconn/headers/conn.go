@@ -1,0 +1,200 @@
+package headers
+
+import (
+	"bytes"
+	"net"
+)
+
+const (
+	// holdAbove is the size from which a text is held back until it is there, in bytes.
+	holdAbove = 1 << 20
+	// piece is the size of the buffers of a text that is held back.
+	piece = 256 << 10
+	// readMost is how much is read at once where a header may come. It is less than holdAbove, so a text that is held
+	// back never ends within the reading that has its header.
+	readMost = 64 << 10
+	// keptOfLine is how much of a line is looked at: headers are shorter.
+	keptOfLine = 64
+)
+
+// Conn is a connection for the client library: Read fails before a reply that exceeds a limit. It is not safe for
+// concurrent reads, as the library does none.
+type Conn struct {
+	net.Conn
+	server string
+	err    error // of a reply that was refused; it stays
+
+	line     []byte // the beginning of the line that is being read
+	length   int    // of that line
+	skip     int    // bytes of a text that are still to come, and its end
+	left     []int  // of each open array: elements that are still to come
+	elements int    // of this reply
+	bytes    int    // of this reply
+	foreign  bool   // something else than a reply came: the library says so itself
+
+	held [][]byte // a text that came in pieces, with the end of its header
+	wait int      // how much of it is still to come
+}
+
+// Guard bounds the replies that come over a connection. server is for messages.
+func Guard(c net.Conn, server string) *Conn { return &Conn{Conn: c, server: server} }
+
+// Read implements net.Conn.
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	for c.wait > 0 {
+		if err := c.hold(); err != nil {
+			return 0, err
+		}
+	}
+	if len(c.held) > 0 {
+		return c.release(p), nil
+	}
+	if len(p) > readMost && c.skip < len(p) {
+		p = p[:readMost]
+	}
+	n, err := c.Conn.Read(p)
+	from, refused := c.scan(p[:n])
+	switch {
+	case refused != nil:
+		c.err = refused
+		return 0, refused
+	case from < 0:
+		return n, err
+	}
+	first := append(make([]byte, 0, piece), p[from:n]...)
+	c.held, c.wait, c.skip = [][]byte{first}, c.skip-(n-from-1), 0
+	if from == 0 && err == nil {
+		return c.Read(p)
+	}
+	return from, err
+}
+
+// hold reads the next piece of a text.
+func (c *Conn) hold() error {
+	last := len(c.held) - 1
+	if len(c.held[last]) == cap(c.held[last]) {
+		c.held, last = append(c.held, make([]byte, 0, min(piece, c.wait))), last+1
+	}
+	into := c.held[last]
+	room := into[len(into):min(cap(into), len(into)+c.wait)]
+	n, err := c.Conn.Read(room)
+	c.held[last], c.wait = into[:len(into)+n], c.wait-n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// release hands over what was held back.
+func (c *Conn) release(p []byte) int {
+	n := copy(p, c.held[0])
+	if c.held[0] = c.held[0][n:]; len(c.held[0]) == 0 {
+		c.held[0] = nil
+		c.held = c.held[1:]
+	}
+	return n
+}
+
+// scan follows the replies in what was read. from is where the end of the header of a long text is, which must be
+// held back from there on; less than 0: there is none.
+func (c *Conn) scan(p []byte) (from int, err error) {
+	for at := 0; at < len(p) && !c.foreign; {
+		if c.skip > 0 {
+			n := min(c.skip, len(p)-at)
+			c.skip, at = c.skip-n, at+n
+			continue
+		}
+		end := bytes.IndexByte(p[at:], '\n')
+		part := p[at:]
+		if end >= 0 {
+			part = part[:end]
+		}
+		line := part
+		if c.length > 0 || end < 0 { // it came in pieces
+			c.line = append(c.line, part[:min(len(part), keptOfLine-len(c.line))]...)
+			line = c.line
+		}
+		if c.length += len(part); c.length > MostLine {
+			return -1, At(&Excess{What: "a line without an end", Limit: "64 KiB"}, c.server)
+		}
+		if end < 0 {
+			break
+		}
+		at += end + 1
+		if err := c.header(line); err != nil {
+			return -1, At(err, c.server)
+		}
+		c.line, c.length = c.line[:0], 0
+		if c.skip > holdAbove {
+			return at - 1, nil
+		}
+	}
+	return -1, nil
+}
+
+// header follows a whole line.
+func (c *Conn) header(line []byte) error {
+	if len(line) > 0 && line[len(line)-1] == '\r' {
+		line = line[:len(line)-1]
+	}
+	if len(line) == 0 {
+		c.foreign = true
+		return nil
+	}
+	switch kind := line[0]; kind {
+	case '+', '-', ':':
+	case '$', '*':
+		n, ok := Size(line[1:])
+		switch {
+		case !ok:
+			c.foreign = true
+			return nil
+		case kind == '*' && n > 0:
+			return c.open(n)
+		case kind == '$' && n >= 0:
+			if err := c.text(n); err != nil {
+				return err
+			}
+		}
+	default:
+		c.foreign = true
+		return nil
+	}
+	c.close()
+	return nil
+}
+
+// open begins an array of n elements.
+func (c *Conn) open(n int) error {
+	if n <= MostElements {
+		n += c.elements
+	}
+	if err := Total(n, c.bytes); err != nil {
+		return err
+	}
+	c.left, c.elements = append(c.left, n-c.elements), n
+	return Depth(len(c.left))
+}
+
+// text begins a text of n bytes.
+func (c *Conn) text(n int) error {
+	if err := Text(n); err != nil {
+		return err
+	}
+	c.skip, c.bytes = n+2, c.bytes+n
+	return Total(c.elements, c.bytes)
+}
+
+// close ends an element, and every array of which it is the last.
+func (c *Conn) close() {
+	for i := len(c.left) - 1; i >= 0; i-- {
+		if c.left[i]--; c.left[i] > 0 {
+			c.left = c.left[:i+1]
+			return
+		}
+	}
+	c.left, c.elements, c.bytes = c.left[:0], 0, 0
+}

@@ -1,0 +1,184 @@
+package testsupport
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Liar is a server that speaks as a Redis would that is broken, or is none: it answers each command with the next of
+// some lies, and then says no more on that connection.
+type Liar struct {
+	ln     net.Listener
+	lies   []string
+	honest map[string]string
+
+	mu    sync.Mutex
+	next  int
+	conns map[net.Conn]struct{}
+	work  sync.WaitGroup
+}
+
+// NewLiar serves until the test ends. honest has what is answered truly: replies by the name of the command, or by
+// the name and the first argument. What every client says first is always answered.
+func NewLiar(t testing.TB, honest map[string]string, lies ...string) *Liar {
+	t.Helper()
+	_, ln, err := listenFree()
+	if err != nil {
+		t.Fatalf("start a liar for this test: %v", err)
+	}
+	l := &Liar{ln: ln, lies: lies, conns: map[net.Conn]struct{}{}, honest: map[string]string{
+		"AUTH": "+OK\r\n", "SELECT": "+OK\r\n", "CLIENT SETNAME": "+OK\r\n", "PING": "+PONG\r\n", "REPLCONF": "+OK\r\n",
+	}}
+	for command, reply := range honest {
+		l.honest[command] = reply
+	}
+	l.work.Go(l.serve)
+	t.Cleanup(l.close)
+	return l
+}
+
+// Addr is where to connect to.
+func (l *Liar) Addr() string { return l.ln.Addr().String() }
+
+// Told is how many lies have been told.
+func (l *Liar) Told() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next
+}
+
+func (l *Liar) close() {
+	_ = l.ln.Close()
+	l.mu.Lock()
+	for c := range l.conns {
+		_ = c.Close()
+	}
+	l.mu.Unlock()
+	l.work.Wait()
+}
+
+func (l *Liar) serve() {
+	for {
+		c, err := l.ln.Accept()
+		if err != nil {
+			return
+		}
+		l.mu.Lock()
+		l.conns[c] = struct{}{}
+		l.mu.Unlock()
+		l.work.Go(func() {
+			l.answer(c)
+			_ = c.Close()
+			l.mu.Lock()
+			delete(l.conns, c)
+			l.mu.Unlock()
+		})
+	}
+}
+
+func (l *Liar) answer(c net.Conn) {
+	for r := bufio.NewReader(c); ; {
+		words, err := readWords(r)
+		if err != nil || len(words) == 0 {
+			return
+		}
+		name := strings.ToUpper(words[0])
+		reply, ok := l.honest[name]
+		if len(words) > 1 && !ok {
+			reply, ok = l.honest[name+" "+strings.ToUpper(words[1])]
+		}
+		if !ok {
+			l.mu.Lock()
+			reply = l.lies[l.next%len(l.lies)]
+			l.next++
+			l.mu.Unlock()
+		}
+		if _, err := io.WriteString(c, reply); err != nil {
+			return
+		}
+		if !ok {
+			_, _ = io.Copy(io.Discard, r) // until the client has had enough
+			return
+		}
+	}
+}
+
+// readWords reads a command.
+func readWords(r *bufio.Reader) ([]string, error) {
+	number := func() (int, error) {
+		line, err := r.ReadString('\n')
+		if err != nil || len(line) < 3 {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(line[1:]))
+	}
+	n, err := number()
+	var words []string
+	for range n {
+		size, err := number()
+		if err != nil {
+			return nil, err
+		}
+		word := make([]byte, size+2)
+		if _, err := io.ReadFull(r, word); err != nil {
+			return nil, err
+		}
+		words = append(words, string(word[:size]))
+	}
+	return words, err
+}
+
+// GraveLies are replies of false lengths: a client that believes one panics, or has no memory left.
+var GraveLies = []string{
+	"$9000000000000000000\r\n",
+	"*9000000000000000000\r\n",
+	"$1000000000000\r\n",
+	"$1000000000000\r\n" + strings.Repeat("x", 128<<10), // it has begun
+	"*100000000000\r\n",
+	"$9223372036854775807\r\n",
+	"*9223372036854775807\r\n",
+	"$9223372036854775806\r\n",
+	"*2\r\n$3\r\nabc\r\n$1000000000000\r\n",
+	"*2\r\n*2\r\n:1\r\n*9000000000000000000\r\n",
+	"*3\r\n$1\r\n0\r\n*1\r\n$1000000000000\r\n" + strings.Repeat("x", 128<<10),
+	strings.Repeat("*1\r\n", 200_000), // arrays in arrays
+	strings.Repeat("*4000000\r\n", 100),
+}
+
+// Lies are these, and other replies that no Redis sends.
+var Lies = append([]string{
+	"$18446744073709551615\r\n",
+	"*18446744073709551617\r\n",
+	"$99999999999999999999999999999999\r\n",
+	"$" + strings.Repeat("9", 200_000),
+	"$-2\r\n",
+	"*-9223372036854775808\r\n",
+	"$-\r\n",
+	"$\r\n",
+	"*\r\n",
+	"$536870912\r\nabc", // the longest that a Redis takes, and it never comes
+	"+" + strings.Repeat("x", 200_000),
+	"-" + strings.Repeat("x", 200_000),
+	":" + strings.Repeat("7", 200_000),
+	":99999999999999999999999\r\n",
+	"%9000000000000000000\r\n", // of the protocol that was not asked for
+	"~9000000000000000000\r\n",
+	"=9000000000000000000\r\n",
+	"!9000000000000000000\r\n",
+	"\r\n",
+	"$3\r\nabcde$9000000000000000000\r\n",
+	"*0\r\n",
+	"*-1\r\n",
+	"$-1\r\n",
+	"$0\r\n\r\n",
+	"*1\r\n$-1\r\n",
+	"*1\r\n*0\r\n",
+	"*2\r\n$1\r\n0\r\n*2\r\n$-1\r\n*0\r\n",
+	"+QUEUED\r\n",
+	":-1\r\n",
+}, GraveLies...)
