@@ -3,6 +3,7 @@ package testsupport
 import (
 	"bufio"
 	"io"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -34,9 +35,7 @@ func NewLiar(t testing.TB, honest map[string]string, lies ...string) *Liar {
 	l := &Liar{ln: ln, lies: lies, conns: map[net.Conn]struct{}{}, honest: map[string]string{
 		"AUTH": "+OK\r\n", "SELECT": "+OK\r\n", "CLIENT SETNAME": "+OK\r\n", "PING": "+PONG\r\n", "REPLCONF": "+OK\r\n",
 	}}
-	for command, reply := range honest {
-		l.honest[command] = reply
-	}
+	maps.Copy(l.honest, honest)
 	l.work.Go(l.serve)
 	t.Cleanup(l.close)
 	return l

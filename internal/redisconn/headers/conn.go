@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// holdAbove is the size from which a text is held back until it is there, in bytes.
+	// holdAbove is the size in bytes above which a text is held back until it has come.
 	holdAbove = 1 << 20
 	// piece is the size of the buffers of a text that is held back.
 	piece = 256 << 10
 	// readMost is how much is read at once where a header may come. It is less than holdAbove, so a text that is held
 	// back never ends within the reading that has its header.
 	readMost = 64 << 10
-	// keptOfLine is how much of a line is looked at: headers are shorter.
+	// keptOfLine is the part of a line that is kept, in bytes: headers are shorter.
 	keptOfLine = 64
 )
 
@@ -88,7 +88,7 @@ func (c *Conn) hold() error {
 	return err
 }
 
-// release hands over what was held back.
+// release returns the next bytes of a text that was held back.
 func (c *Conn) release(p []byte) int {
 	n := copy(p, c.held[0])
 	if c.held[0] = c.held[0][n:]; len(c.held[0]) == 0 {
@@ -98,7 +98,7 @@ func (c *Conn) release(p []byte) int {
 	return n
 }
 
-// scan follows the replies in what was read. from is where the end of the header of a long text is, which must be
+// scan follows the replies in p. from is where the end of the header of a long text is, which must be
 // held back from there on; less than 0: there is none.
 func (c *Conn) scan(p []byte) (from int, err error) {
 	for at := 0; at < len(p) && !c.foreign; {
@@ -188,7 +188,7 @@ func (c *Conn) text(n int) error {
 	return Total(c.elements, c.bytes)
 }
 
-// close ends an element, and every array of which it is the last.
+// close ends an element. The last element of an array ends the array, too.
 func (c *Conn) close() {
 	for i := len(c.left) - 1; i >= 0; i-- {
 		if c.left[i]--; c.left[i] > 0 {

@@ -20,7 +20,7 @@ const (
 	// where records suddenly become long.
 	MostBytes = 1 << 30
 	// MostElements is for all arrays together. CLUSTER SLOTS has up to 500,000 where each slot stands alone, COMMAND
-	// 20,000; other commands are asked for pages of at most some ten thousand.
+	// 20,000. Other replies are pages of some ten thousand at most.
 	MostElements = 4 << 20
 	// MostDepth is how deep arrays may nest. COMMAND has 12 levels.
 	MostDepth = 32
