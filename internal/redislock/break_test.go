@@ -18,7 +18,7 @@ func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 	for name, design := range designs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ttl := testsupport.Paced(600 * time.Millisecond)
+			const ttl = shortLease
 			s := open(t, testsupport.StartRedis(t))
 			design.Key, design.TTL = "nightly", ttl
 			node := func(id string) *redislock.Lock {
@@ -98,7 +98,7 @@ func TestBreakingALockForgetsAnEpochThatNobodyCanFollow(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
 			s, conn := open(t, r), r.Conn()
-			ttl := testsupport.Paced(300 * time.Millisecond)
+			const ttl = shortLease
 			design.Key, design.TTL, design.NodeID = "nightly", ttl, "a"
 			a := designedLock(t, s, design)
 			epoch := acquire(t, a, "o1", 0).Epoch

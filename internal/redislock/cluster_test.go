@@ -23,26 +23,26 @@ import (
 func TestALeaderGoesOnLeadingWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
-	ttl := testsupport.Paced(2500 * time.Millisecond)
+	const ttl = 30 * time.Second
 	var resharding sync.Mutex // Redis' rule: one at a time
 	for name, o := range map[string]redislock.LockOptions{"{string}": {}, "{redisson}": {Format: script.Redisson}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openWith(t, redisconn.Options{Cluster: cluster.Addresses()[:1]})
 			o.Key, o.NodeID, o.TTL = name+"lock", "a", ttl
-			a := campaign(t, s, o)
+			a := campaignEvery(t, s, o, ttl/100)
 			term := a.term(t)
 			from := cluster.Owner(o.Key)
 			to := anotherMaster(t, cluster, from)
 
 			move := cluster.BeginMove(o.Key, to)
-			a.renewed(t, term, ttl, "with the move begun")
+			a.goesOnRenewing(t, term, "with the move begun")
 			if err := move.MoveKeys(o.Key); err != nil {
 				t.Fatal(err)
 			}
-			a.renewed(t, term, ttl, "with the lock alone moved")
+			a.goesOnRenewing(t, term, "with the lock alone moved")
 			moveAll(t, move, from, o.Key)
-			a.renewed(t, term, ttl, "with all keys moved, and the slot not")
+			a.goesOnRenewing(t, term, "with all keys moved, and the slot not")
 			resharding.Lock()
 			err := move.Finish()
 			cluster.AwaitOwner(o.Key, from)
@@ -50,13 +50,13 @@ func TestALeaderGoesOnLeadingWhileItsSlotMoves(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a.renewed(t, term, ttl, "after the move")
+			a.goesOnRenewing(t, term, "after the move")
 
 			resharding.Lock()
 			cluster.MoveSlot(o.Key, anotherMaster(t, cluster, from, to)) // the nodes have long heard of the first move
 			cluster.AwaitOwner(o.Key, to)
 			resharding.Unlock()
-			a.renewed(t, term, ttl, "after a quick move")
+			a.goesOnRenewing(t, term, "after a quick move")
 			if n := a.failed.Load(); n > 0 {
 				t.Logf("%d renewals failed in all, and were repeated", n)
 			}
@@ -198,7 +198,7 @@ func TestAWakeUpReachesEveryNodeOfACluster(t *testing.T) {
 	t.Parallel()
 	cluster := testsupport.StartCluster(t)
 	s := openWith(t, redisconn.Options{Cluster: cluster.Addresses()})
-	ttl := testsupport.Paced(20 * time.Second) // renewals and polls come at least ttl*3/20 apart
+	const ttl = time.Hour // renewals and polls come minutes apart: the nodes act only when woken up
 	a := campaign(t, s, redislock.LockOptions{Key: "baton", NodeID: "a", TTL: ttl})
 	term := a.term(t)
 	b := campaign(t, openWith(t, redisconn.Options{Cluster: cluster.Addresses()}), redislock.LockOptions{Key: "baton", NodeID: "b",
@@ -209,15 +209,11 @@ func TestAWakeUpReachesEveryNodeOfACluster(t *testing.T) {
 		}
 		return nil
 	})
-	began := testsupport.StartStopwatch(t)
 	if _, _, err := redislock.NewElection(s, "baton", script.String).StepDown(t.Context(), "b", "test"); err != nil {
 		t.Fatal(err)
 	}
 	if next := b.term(t); next.Epoch() <= term.Epoch() {
 		t.Errorf("epoch %d after %d", next.Epoch(), term.Epoch())
-	}
-	if took := began.Took(); took > ttl*3/40 {
-		t.Errorf("the handover took %v; were the nodes woken up?", took)
 	}
 
 	// A URL of one node is not enough.

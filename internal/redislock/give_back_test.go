@@ -28,6 +28,7 @@ type belated struct {
 	target  string
 	pattern []byte
 	let     chan struct{}
+	arrived chan struct{} // has a value when the server has carried out what came late
 	wg      sync.WaitGroup
 }
 
@@ -37,7 +38,8 @@ func startBelated(t *testing.T, target, pattern string) *belated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &belated{ln: ln, target: target, pattern: []byte(pattern), let: make(chan struct{})}
+	b := &belated{ln: ln, target: target, pattern: []byte(pattern), let: make(chan struct{}),
+		arrived: make(chan struct{}, 100)}
 	b.wg.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -66,8 +68,11 @@ func (b *belated) serve(client net.Conn) {
 		return
 	}
 	defer server.Close()
+	answered := make(chan struct{})
 	b.wg.Go(func() {
+		defer close(answered)
 		_, _ = io.Copy(client, server)
+		_, _ = io.Copy(io.Discard, server) // the client may have hung up
 		_ = client.Close()
 	})
 	buf, late := make([]byte, 64<<10), false
@@ -82,8 +87,10 @@ func (b *belated) serve(client net.Conn) {
 			}
 		}
 		if err != nil {
-			if late {
-				time.Sleep(50 * time.Millisecond) // the server shall have read it
+			if late { // the server closes the connection when it has carried out all that came before the end
+				_ = server.(*net.TCPConn).CloseWrite() //nolint:forcetypeassert // a TCP server
+				<-answered
+				b.arrived <- struct{}{}
 			}
 			return
 		}
@@ -98,7 +105,7 @@ func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
 	late := startBelated(t, strings.TrimPrefix(strings.TrimSuffix(master.URL(), "/0"), "redis://"), "wait_replicas")
 	far := redistest.Open(t, redisconn.Options{URL: "redis://" + late.ln.Addr().String()})
-	ttl := testsupport.Paced(3 * time.Second)
+	const ttl = 15 * time.Second
 	timing := heartbeat.Timing{TTL: ttl, Interval: ttl / 5, Timeout: ttl / 5, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 6}
 	o := redislock.LockOptions{Key: "baton", TTL: timing.TTL, WaitReplicas: 1}
 	rival := o
@@ -132,14 +139,9 @@ func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { defer close(stopped); _ = e.Run(ctx) }()
 	defer func() { stop(); <-stopped }()
-	var term *elector.Term
-	select {
-	case term = <-leads:
-	case <-time.After(time.Minute):
-		t.Fatal("no node leads")
-	}
+	term := testsupport.Receive(t, "a node leads", leads)
 	close(late.let)
-	time.Sleep(200 * time.Millisecond)
+	testsupport.Receive(t, "the late release to be carried out", late.arrived)
 	answer, err := b.Acquire(t.Context(), elector.Candidate{Owner: "rival"})
 	if err == nil && answer.Outcome == elector.Won && term.Trusted() {
 		t.Errorf("b leads under epoch %d while a is trusted for another %v, under %d", answer.Epoch, term.UntilHardStop(), term.Epoch())
@@ -179,15 +181,23 @@ func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
 			go redislock.WatchAll(ctx, s, redislock.Watched{LockKey: "baton", Hints: hints})
 			<-hints // subscribed
 			o.Key, o.NodeID, o.TTL, o.WaitReplicas = "baton", "a", 10*time.Second, 1
-			attempt, end := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			attempt, end := context.WithTimeout(t.Context(), 2*time.Second)
 			defer end()
 			if a, err := designedLock(t, s, o).Acquire(attempt, elector.Candidate{Owner: "o1"}); err == nil {
 				t.Fatalf("%+v without a replica", a)
 			}
-			select {
-			case h := <-hints:
-				t.Errorf("hint %v", h)
-			case <-time.After(100 * time.Millisecond):
+			// What is published now comes after all that giving back has told.
+			c := r.Client(t)
+			testsupport.Await(t, "the lock is given back", func() bool { return c.Num("EXISTS", "baton") == 0 })
+			c.Do("PUBLISH", "{baton}:wake", "control")
+			for {
+				switch testsupport.Receive(t, "the later hint", hints) {
+				case elector.HintControl:
+					return
+				case elector.HintReleased:
+					t.Error("the other nodes were woken up")
+				case elector.HintSubscribed, elector.HintInterrupted: // of the subscription itself
+				}
 			}
 		})
 	}
@@ -204,10 +214,19 @@ func TestACutWhileWaitingForReplicasDoesNotSpendTheOwner(t *testing.T) {
 	lock := designedLock(t, far, redislock.LockOptions{Key: "baton", NodeID: "a", TTL: 10 * time.Second, WaitReplicas: 1})
 	replicated(t, lock)
 	replica.Freeze()
-	time.AfterFunc(200*time.Millisecond, p.Cut)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if _, err := lock.Acquire(ctx, elector.Candidate{Owner: "o1"}); err == nil || errors.Is(err, elector.ErrSpent) ||
+	acquired := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := lock.Acquire(ctx, elector.Candidate{Owner: "o1"})
+		acquired <- err
+	}()
+	c := master.Client(t)
+	testsupport.Await(t, "the lock waits for replicas", func() bool {
+		return strings.Contains(c.Str("INFO", "clients"), "blocked_clients:1\r\n")
+	})
+	p.Cut()
+	if err := testsupport.Receive(t, "the attempt ends", acquired); err == nil || errors.Is(err, elector.ErrSpent) ||
 		errors.Is(err, elector.ErrRefused) {
 		t.Errorf("%v; want an outcome that is unknown, and an owner that may ask again", err)
 	}

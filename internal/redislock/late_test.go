@@ -3,6 +3,8 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
 			proxy := testsupport.NewProxy(t, r.Addr())
-			behind := redistest.Open(t, redisconn.Options{URL: r.URLThrough(proxy)})
+			behind := redistest.Open(t, redisconn.Options{URL: r.URLThrough(proxy), ClientName: "baton-test"})
 			o.Key, o.TTL = "baton", 5*time.Second
 			node := func(s *redisconn.Store, id string) *redislock.Lock {
 				o.NodeID = id
@@ -39,6 +41,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 				return answer
 			}
 			first := ask(a, "o1")
+			itsConnection := clientIDs(t, r) // no other lock has asked yet
 			if _, err := a.Renew(t.Context(), "o1", first.Epoch); err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +57,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 			second := ask(b, "o2")
 			r.Client(t).Do("FLUSHALL")
 			proxy.Unhang()
-			time.Sleep(200 * time.Millisecond) // for the renewal to arrive
+			awaitServed(t, r, itsConnection)
 
 			if _, err := b.Renew(t.Context(), "o2", second.Epoch); err != nil {
 				t.Fatalf("the leader's renewal: %v", err)
@@ -66,6 +69,28 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 	}
 }
 
+// clientIDs are those of the locks' connections.
+func clientIDs(t *testing.T, r *testsupport.Redis) []string {
+	t.Helper()
+	var ids []string
+	for line := range strings.Lines(r.Client(t).Str("CLIENT", "LIST")) {
+		if strings.Contains(line, " name=baton-test ") {
+			ids = append(ids, strings.Fields(line)[0])
+		}
+	}
+	return ids
+}
+
+// awaitServed waits until Redis has closed connections that their clients have dropped: it has
+// carried out what came on them.
+func awaitServed(t *testing.T, r *testsupport.Redis, connections []string) {
+	t.Helper()
+	if len(connections) != 1 {
+		t.Fatalf("%q; want one connection", connections)
+	}
+	testsupport.Await(t, "the late request to be carried out", func() bool { return !slices.Contains(clientIDs(t, r), connections[0]) })
+}
+
 // A Redis that hung carries out what it was asked before. By then leases have run out
 // that the asking node knew could not: their locks have not vanished.
 func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
@@ -74,30 +99,32 @@ func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
-			o.Key, o.TTL = "baton", testsupport.Paced(time.Second)
+			o.Key, o.TTL = "baton", shortLease
 			node := func(id string) *redislock.Lock {
 				o.NodeID = id
 				return designedLock(t, open(t, r), o)
 			}
 			a, b, c := node("a"), node("b"), node("c")
 			ask := func(l *redislock.Lock, owner string) (elector.Answer, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), o.TTL/5)
-				defer cancel()
-				return l.Acquire(ctx, elector.Candidate{Owner: owner})
+				return l.Acquire(t.Context(), elector.Candidate{Owner: owner})
 			}
 			if won, err := ask(a, "o1"); err != nil || won.Outcome != elector.Won {
 				t.Fatalf("%+v, %v", won, err)
 			}
+			others := clientIDs(t, r)
 			if held, err := ask(b, "o2"); err != nil || held.Outcome != elector.Held {
 				t.Fatalf("%+v, %v", held, err)
 			}
+			itsConnection := slices.DeleteFunc(clientIDs(t, r), func(id string) bool { return slices.Contains(others, id) })
 			r.Freeze()
-			if _, err := ask(b, "o2"); err == nil {
+			attempt, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if _, err := b.Acquire(attempt, elector.Candidate{Owner: "o2"}); err == nil {
 				t.Fatal("a frozen Redis answers")
 			}
 			time.Sleep(o.TTL * 3 / 2)
 			r.Thaw()
-			time.Sleep(50 * time.Millisecond) // for the late request
+			awaitServed(t, r, itsConnection)
 			next, err := ask(c, "o3")
 			if err != nil || next.Outcome == elector.Wait {
 				t.Errorf("%+v, %v; want nobody to wait for a lease that has ended", next, err)

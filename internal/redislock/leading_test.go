@@ -22,12 +22,19 @@ type candidate struct {
 	mu      sync.Mutex
 	ended   []string // why terms ended
 	hints   atomic.Int64
-	failed  atomic.Int64 // renewals
+	renewed atomic.Int64 // renewals that succeeded
+	failed  atomic.Int64 // renewals that did not
 	stop    func()       // end the campaign or the term, and release the lock
 }
 
 // campaign runs an elector until the test's end.
 func campaign(t *testing.T, s *redisconn.Store, o redislock.LockOptions) *candidate {
+	t.Helper()
+	return campaignEvery(t, s, o, o.TTL/6)
+}
+
+// campaignEvery is campaign with an interval of renewals.
+func campaignEvery(t *testing.T, s *redisconn.Store, o redislock.LockOptions, interval time.Duration) *candidate {
 	t.Helper()
 	c := &candidate{lock: designedLock(t, s, o)}
 	var owners atomic.Int64
@@ -41,16 +48,20 @@ func campaign(t *testing.T, s *redisconn.Store, o redislock.LockOptions) *candid
 	}
 	e, err := elector.New(c.lock, lead, elector.Config{
 		NodeID: o.NodeID, PollInterval: o.TTL / 5, Hints: hints,
-		Timing: heartbeat.Timing{TTL: o.TTL, Interval: o.TTL / 6, Timeout: o.TTL / 8, Margin: heartbeat.DefaultMargin(o.TTL),
+		Timing: heartbeat.Timing{TTL: o.TTL, Interval: interval, Timeout: o.TTL / 8, Margin: heartbeat.DefaultMargin(o.TTL),
 			Drain: o.TTL / 10},
 		NewOwner: func() (string, error) {
 			return fmt.Sprintf("%s-%d", o.NodeID, owners.Add(1)), nil
 		},
 		Die: func(reason string) { t.Errorf("node %s would die: %s", o.NodeID, reason) },
 		Observe: func(ev elector.Event) {
-			if ev.Kind == elector.EventRenewal && ev.Err != nil {
+			switch {
+			case ev.Kind != elector.EventRenewal:
+			case ev.Err != nil:
 				c.failed.Add(1)
 				t.Logf("node %s: renewal: %v", o.NodeID, ev.Err)
+			default:
+				c.renewed.Add(1)
 			}
 		},
 	})
@@ -104,10 +115,10 @@ func (c *candidate) stillLeads(t *testing.T, term *elector.Term, when string) {
 	}
 }
 
-// renewed asserts that the lease is being renewed: it is watched for as long as it lasts.
-func (c *candidate) renewed(t *testing.T, term *elector.Term, lease time.Duration, when string) {
+// goesOnRenewing waits for two renewals: the second one was sent after now.
+func (c *candidate) goesOnRenewing(t *testing.T, term *elector.Term, when string) {
 	t.Helper()
-	for end := time.Now().Add(lease); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		c.stillLeads(t, term, when)
-	}
+	before := c.renewed.Load()
+	testsupport.Await(t, "two renewals "+when, func() bool { return c.renewed.Load() >= before+2 })
+	c.stillLeads(t, term, when)
 }

@@ -20,10 +20,10 @@ import (
 	"baton/internal/testsupport/locktest"
 )
 
-// open connects to a private Redis.
+// open connects to a private Redis. Commands without a deadline wait for a machine that is busy.
 func open(t *testing.T, r *testsupport.Redis) *redisconn.Store {
 	t.Helper()
-	return redistest.Open(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
+	return redistest.Open(t, redisconn.Options{URL: r.URL(), ClientName: "baton-test", Timeout: time.Minute})
 }
 
 func newLock(t *testing.T, s *redisconn.Store, key, node string, ttl time.Duration) *redislock.Lock {

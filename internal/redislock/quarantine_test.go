@@ -111,7 +111,7 @@ func (l *lostLock) release(lock *redislock.Lock, owner string) {
 
 // loseLocks has one accident befall a lock of each design.
 func loseLocks(t *testing.T, a accident, survives bool) {
-	ttl := testsupport.Paced(800 * time.Millisecond)
+	const ttl = shortLease
 	r := testsupport.StartRedis(t)
 	node := func(r *testsupport.Redis, design, id string) *redislock.Lock {
 		o := designs[design]

@@ -57,10 +57,12 @@ func TestAProcessCampaignsForAKeyOnce(t *testing.T) {
 	}
 }
 
-// many leads many locks from one process until stop, and tells when all of them lead.
+// many leads many locks from one process until stop, and tells when all of them lead. It counts the
+// renewals of each that succeeded.
 func many(t *testing.T, s *redisconn.Store, shared *redisconn.Shared, n int, timing heartbeat.Timing,
-	ended func(key string)) (stop func()) {
+	ended func(key string)) (renewed []atomic.Int64, stop func()) {
 	t.Helper()
+	renewed = make([]atomic.Int64, n)
 	ctx, cancel := context.WithCancel(t.Context())
 	beat := &heartbeat.Beat{}
 	var wg, won sync.WaitGroup
@@ -81,6 +83,11 @@ func many(t *testing.T, s *redisconn.Store, shared *redisconn.Shared, n int, tim
 			NodeID: "a", Timing: timing, PollInterval: time.Second, Beat: beat,
 			NewOwner: func() (string, error) { return fmt.Sprintf("%s-%d", key, owners.Add(1)), nil },
 			Die:      func(reason string) { ended(key + " died: " + reason) },
+			Observe: func(ev elector.Event) {
+				if ev.Kind == elector.EventRenewal && ev.Err == nil {
+					renewed[i].Add(1)
+				}
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -88,9 +95,21 @@ func many(t *testing.T, s *redisconn.Store, shared *redisconn.Shared, n int, tim
 		wg.Go(func() { _ = e.Run(ctx) })
 	}
 	won.Wait()
-	return func() {
+	return renewed, func() {
 		cancel()
 		wg.Wait()
+	}
+}
+
+// awaitRenewals waits until each lock has been renewed so many times from now on.
+func awaitRenewals(t *testing.T, renewed []atomic.Int64, times int64) {
+	t.Helper()
+	until := make([]int64, len(renewed))
+	for i := range renewed {
+		until[i] = renewed[i].Load() + times
+	}
+	for i := range renewed {
+		testsupport.Await(t, fmt.Sprintf("%d renewals of lock %d", times, i), func() bool { return renewed[i].Load() >= until[i] })
 	}
 }
 
@@ -104,16 +123,22 @@ func TestRenewalsOfManyLocksShareARoundTrip(t *testing.T) {
 		TTL: 20 * time.Second, Interval: 300 * time.Millisecond, Timeout: time.Second,
 		Margin: heartbeat.DefaultMargin(20 * time.Second), Drain: time.Second,
 	}
-	stop := many(t, s, shared, locks, timing, func(what string) { t.Error(what) })
-	time.Sleep(2 * timing.Interval)
-	before := shared.RoundTrips()
-	time.Sleep(intervals * timing.Interval)
-	trips := shared.RoundTrips() - before
-	t.Logf("%d locks for %d intervals: %d round trips", locks, intervals, trips)
+	renewed, stop := many(t, s, shared, locks, timing, func(what string) { t.Error(what) })
+	count := func() (all int64) {
+		for i := range renewed {
+			all += renewed[i].Load()
+		}
+		return all
+	}
+	awaitRenewals(t, renewed, 1)
+	renewals, trips := count(), shared.RoundTrips()
+	awaitRenewals(t, renewed, intervals)
+	trips, renewals = shared.RoundTrips()-trips, count()-renewals
+	t.Logf("%d renewals: %d round trips", renewals, trips)
 	stop()
 	// Where others want the processors too, some of the hundred come a moment too late for the trip.
-	if trips > int64(testsupport.Paced(3*intervals)) {
-		t.Errorf("%d round trips in %d intervals; want about one each, not one a lock", trips, intervals)
+	if trips > renewals/8 {
+		t.Errorf("%d round trips for %d renewals; want about one for each hundred, not one a lock", trips, renewals)
 	}
 }
 
@@ -124,9 +149,9 @@ func TestManyLocksSurviveTheirConnection(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
 	s := redistest.Open(t, redisconn.Options{URL: r.URLThrough(proxy), ClientName: "baton-test", Timeout: time.Second})
-	ttl := testsupport.Paced(5 * time.Second)
-	timing := heartbeat.Timing{TTL: ttl, Interval: ttl / 25, Timeout: ttl * 3 / 50, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 5}
-	stop := many(t, s, redisconn.NewShared(s), 50, timing, func(what string) { t.Error(what) })
+	const ttl = 30 * time.Second
+	timing := heartbeat.Timing{TTL: ttl, Interval: ttl / 100, Timeout: ttl / 50, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 5}
+	renewed, stop := many(t, s, redisconn.NewShared(s), 50, timing, func(what string) { t.Error(what) })
 	for range 6 {
 		time.Sleep(rand.N(timing.Timeout))
 		if rand.IntN(2) == 0 {
@@ -137,6 +162,6 @@ func TestManyLocksSurviveTheirConnection(t *testing.T) {
 		time.Sleep(timing.Timeout * 4 / 3)
 		proxy.Unhang()
 	}
-	time.Sleep(ttl / 5)
+	awaitRenewals(t, renewed, 2) // the second was sent after the last fault
 	stop()
 }

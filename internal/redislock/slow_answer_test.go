@@ -16,7 +16,7 @@ func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	p := r.Proxy()
 	far := redistest.Open(t, redisconn.Options{URL: r.URLThrough(p)})
-	ttl := testsupport.Paced(1500 * time.Millisecond)
+	const ttl = 2 * shortLease
 	a := newLock(t, open(t, r), "baton", "a", ttl)
 	b := newLock(t, far, "baton", "b", ttl)
 	won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
