@@ -197,7 +197,7 @@ func TestApplyingAgainWaitsForTheTransactionWithUnknownOutcome(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		lease := testsupport.Paced(4 * time.Second)
+		const lease = 12 * time.Second // and a quarter for a transaction that is idle
 		hanging := db.stopAt(sqltest.StepAfterFence, func() error {
 			proxy.Hang()
 			return nil
@@ -212,55 +212,52 @@ func TestApplyingAgainWaitsForTheTransactionWithUnknownOutcome(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v does not say that the context ended", err)
 		}
-		other := db.open(ttl(lease))
-		start := testsupport.StartStopwatch(t)
+		other := db.open()
 		if out := persist(t, other, fence(1), p, b); !out.Applied {
 			t.Error("not applied, although COMMIT never arrived")
-		}
-		if took := start.Took(); took > lease {
-			t.Errorf("took %v", took)
 		}
 		db.expect("SELECT views FROM articles", "5")
 		proxy.Unhang()
 	})
 }
 
+// applied is the error of a batch over a connection that hangs.
+func applied(t *testing.T, ctx context.Context, s *sql.Store, p *row.Plan) error {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Apply(ctx, fence(1), p, batch("a", 0, rowOf(1, 5)))
+		ended <- err
+	}()
+	return testsupport.Receive(t, "the batch is given up", ended)
+}
+
+// The lease limits a round trip: see TestEveryLimitIsWithinTheLease.
 func TestHangingDatabaseIsGivenUpWithinALease(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		lease := testsupport.Paced(2 * time.Second)
-		s := db.leading(ttl(lease), through(db, proxy))
+		s := db.leading(ttl(4*time.Second), through(db, proxy))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		proxy.Hang()
-		start := testsupport.StartStopwatch(t)
-		_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, rowOf(1, 5)))
-		wantTransient(t, err)
-		if took := start.Took(); took > 2*lease {
-			t.Errorf("took %v", took)
-		}
+		wantTransient(t, applied(t, t.Context(), s, p))
 		proxy.Unhang()
 		persist(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
 		db.expect("SELECT views FROM articles", "5")
 	})
 }
 
-// The limit of a round trip is a minute here.
+// The limit of a round trip is an hour here.
 func TestCancelledContextEndsAStatementThatWaits(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		s := db.leading(through(db, proxy))
+		s := db.leading(ttl(time.Hour), through(db, proxy))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		proxy.Hang()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		start := testsupport.StartStopwatch(t)
-		_, err := s.Apply(ctx, fence(1), p, batch("a", 0, rowOf(1, 5)))
-		wantTransient(t, err)
-		if took := start.Took(); took > 30*time.Second {
-			t.Errorf("took %v", took)
-		}
+		wantTransient(t, applied(t, ctx, s, p))
 		proxy.Unhang()
 		persist(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
 		db.expect("SELECT views FROM articles", "5")
