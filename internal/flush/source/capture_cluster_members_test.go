@@ -6,9 +6,10 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
 )
 
 // change is the n-th change of a key.
@@ -106,13 +107,14 @@ func TestASetThatMovesWithinItsBatchIsExact(t *testing.T) {
 					}
 					c.do(map[string]string{"set": "SREM", "zset": "ZREM"}[value], "s:3", "m3", "new")
 				}))
-				for limit := time.Now().Add(time.Minute); !moved && time.Now().Before(limit); {
-					_ = c.run(t.Context())
-				}
+				testsupport.AwaitNoError(t, "the set moves at the step", func() error {
+					err := c.run(t.Context())
+					if moved {
+						return nil
+					}
+					return fmt.Errorf("the step is not taken, and the run ended with: %v", err)
+				})
 				c.watch(nil)
-				if !moved {
-					t.Fatal("the step is never taken")
-				}
 				c.settles()
 			})
 		}
