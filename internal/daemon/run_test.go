@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -93,12 +94,12 @@ func startWith(t *testing.T, c config.Config, env map[string]string, set func(*O
 	return r
 }
 
-// tell shows the end of the daemon's log.
+// tell shows the end of the daemon's log. It is no line of t.Logf: test/suite takes those for assertions.
 func (r *running) tell() {
 	const most = 60
 	entries := r.logs.All()
 	for _, e := range entries[max(0, len(entries)-most):] {
-		r.t.Logf("%s %s %s %v", e.Time.Format("15:04:05.000"), e.Level, e.Message, e.ContextMap())
+		fmt.Fprintf(r.t.Output(), "%s %s %s %v\n", e.Time.Format("15:04:05.000"), e.Level, e.Message, e.ContextMap())
 	}
 }
 
@@ -106,13 +107,7 @@ func (r *running) tell() {
 func (r *running) end() error {
 	r.t.Helper()
 	r.stop()
-	select {
-	case err := <-r.ended:
-		return err
-	case <-time.After(soon):
-		r.t.Fatal("the daemon does not end")
-		return nil
-	}
+	return testsupport.Receive(r.t, "the daemon to end", r.ended)
 }
 
 // endsWell stops the daemon, which must end without an error.
@@ -140,11 +135,7 @@ func (r *running) leads() {
 
 func await(t *testing.T, what string, reached func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(soon); !reached(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain for %s", soon, what)
-		}
-	}
+	testsupport.Await(t, what, reached)
 }
 
 func TestReadyIsToldTheAddressOfTheStatusPage(t *testing.T) {

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -255,13 +256,12 @@ func hashes(t *testing.T, c redis.Conn) map[string]string {
 // await waits until there is no complaint.
 func await(t *testing.T, complaint func() string) {
 	t.Helper()
-	var text string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if text = complaint(); text == "" {
-			return
+	testsupport.AwaitNoError(t, "nothing is to be complained about", func() error {
+		if text := complaint(); text != "" {
+			return errors.New(text)
 		}
-	}
-	t.Fatal(text)
+		return nil
+	})
 }
 
 // With the settings that the helper names no client sends a count again whose reply was lost.

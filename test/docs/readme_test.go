@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,7 +72,7 @@ func newLaptop(t *testing.T, more ...string) *laptop {
 		}
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(l.dir, "log"))
-			t.Logf("it has logged:\n%s", log)
+			fmt.Fprintf(t.Output(), "it has logged:\n%s\n", log)
 		}
 	})
 	return l

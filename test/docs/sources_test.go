@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
@@ -113,18 +112,16 @@ func await(t *testing.T, db *testsupport.Database, s section) {
 	t.Helper()
 	query, rows, _ := strings.Cut(strings.TrimSpace(s.blocks["result"]), "\n")
 	want := strings.Split(rows, "\n")
-	var got []string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		got = nil
+	testsupport.AwaitNoError(t, fmt.Sprintf("section %q has its rows", s.title), func() error {
+		var got []string
 		for _, row := range db.Rows(t, query) {
 			got = append(got, strings.Join(row, " "))
 		}
-		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return
+		if slices.Sort(got); !slices.Equal(got, want) {
+			return fmt.Errorf("%s: got %q, want %q", query, got, want)
 		}
-	}
-	t.Errorf("section %q: %s: got %q, want %q", s.title, query, got, want)
+		return nil
+	})
 }
 
 func runRedisCLI(t *testing.T, addr string, blocks []string) {

@@ -72,7 +72,7 @@ func newPlainHost(t *testing.T, name, program, redis, postgres string) *plainHos
 		}
 		if t.Failed() {
 			log, _ := os.ReadFile(filepath.Join(dir, "log"))
-			t.Logf("%s has logged:\n%s", name, log)
+			fmt.Fprintf(t.Output(), "%s has logged:\n%s\n", name, log)
 		}
 	})
 	return h

@@ -39,7 +39,7 @@ func newQuorum(t *testing.T) (failover, []*testsupport.Redis) {
 		}
 		for i, m := range masters {
 			owner, err := redis.String(m.Conn().Do("GET", lockKey))
-			t.Logf("master %d: owner %q, %v", i+1, owner, err)
+			fmt.Fprintf(t.Output(), "master %d: owner %q, %v\n", i+1, owner, err)
 		}
 	})
 	return f, masters

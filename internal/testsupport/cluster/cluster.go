@@ -129,8 +129,8 @@ func (c *Cluster) end() {
 	if !c.t.Failed() {
 		return
 	}
-	for _, n := range c.Nodes {
-		c.t.Logf("log of node %s:\n%s", n.ID, tail(n.Log(), 6000))
+	for _, n := range c.Nodes { // no lines of t.Logf: test/suite takes those for assertions
+		fmt.Fprintf(c.t.Output(), "log of node %s:\n%s\n", n.ID, tail(n.Log(), 6000))
 	}
 }
 

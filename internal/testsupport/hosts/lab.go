@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport/ranout"
 )
 
 // Tests is the name of the tests' own machine in the network.
@@ -127,7 +129,7 @@ func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain for %s", within, what)
+			ranout.Fatal(t, what, fmt.Sprintf("waited %v in vain for %s", within, what))
 		}
 	}
 }
