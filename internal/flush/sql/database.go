@@ -19,6 +19,9 @@ type Database interface {
 	// server is never absent.
 	Absent(r *Report) bool
 	inspector
+	// Settings is the statement that a transaction outside of batches begins with; "" where the
+	// connections themselves have their settings.
+	Settings() string
 	// Plain is the same database for statements outside of batches. release frees its resources.
 	Plain() (db *sql.DB, release func() error)
 	Ping(ctx context.Context) error

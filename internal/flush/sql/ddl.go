@@ -2,6 +2,8 @@ package sql
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +75,22 @@ func (s *Store) CreateTable(ctx context.Context, t row.TableSpec) error {
 // exec runs one statement outside the protocol.
 func (s *Store) exec(ctx context.Context, statement string) error {
 	db, release := s.database.Plain()
-	_, err := db.ExecContext(ctx, statement)
+	run := func() error {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		if s.database.Settings() == "" {
+			_, err = conn.ExecContext(ctx, statement)
+		} else {
+			err = s.apart(ctx, conn, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, statement)
+				return err
+			})
+		}
+		return errors.Join(err, conn.Close())
+	}
+	err := run()
 	if released := release(); err == nil {
 		err = released
 	}

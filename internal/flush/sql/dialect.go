@@ -12,7 +12,7 @@ type Dialect struct {
 	// Files are queries.sql, which has what the common file lacks or says otherwise,
 	// preflight.sql, and migrations.
 	Files fs.FS
-	Goose string // what goose calls it
+	Goose string // what goose calls it; "" where one transaction does all migrations
 	Quote Quote
 	Words Words
 

@@ -69,6 +69,9 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
+	if s.database.Settings() != "" {
+		return s.migrateAtOnce(ctx, conn)
+	}
 	if current, err := s.current(ctx, conn); err != nil || current {
 		return err
 	}
@@ -97,21 +100,100 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	return err
 }
 
+// migrateAtOnce does all of it in one transaction, with a lock that the transaction holds: a pooler
+// may give the next transaction another server session, and not the one that has the lock.
+func (s *Store) migrateAtOnce(ctx context.Context, conn *sql.Conn) error {
+	err := s.apart(ctx, conn, func(tx *sql.Tx) error {
+		done, err := s.current(ctx, tx)
+		if err == nil && !done {
+			err = errBehind // and the transaction may have failed
+		}
+		return err
+	})
+	if !errors.Is(err, errBehind) {
+		return err
+	}
+	return s.apart(ctx, conn, func(tx *sql.Tx) error {
+		for _, name := range []string{"migrate_lock", "version_table", "version_zero"} {
+			if _, err := tx.ExecContext(ctx, s.queries[name]); err != nil {
+				return fmt.Errorf("%s: %w", strings.ReplaceAll(name, "_", " "), err)
+			}
+		}
+		return s.migrations(ctx, tx)
+	})
+}
+
+// errBehind: baton's tables are not there, or those of an older version.
+var errBehind = errors.New("baton's tables are not up to date")
+
+// migrations does those that the database has not had yet.
+func (s *Store) migrations(ctx context.Context, tx *sql.Tx) error {
+	var version int64
+	if err := tx.QueryRowContext(ctx, s.queries["version"]).Scan(&version); err != nil {
+		return err
+	}
+	files, err := fs.Glob(s.dialect.Files, "migrations/*.sql")
+	if err != nil {
+		return err
+	}
+	for _, file := range files { // Glob sorts
+		number, err := versionOf(file)
+		if err != nil {
+			return err
+		}
+		if number <= version {
+			continue
+		}
+		text, err := fs.ReadFile(s.dialect.Files, file)
+		if err != nil {
+			return err
+		}
+		for _, statement := range []string{s.fill().Replace(string(text)), fmt.Sprintf(s.queries["version_done"], number)} {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("migration %s: %w", path.Base(file), err)
+			}
+		}
+	}
+	return nil
+}
+
+// apart runs work in a transaction of its own, outside of batches.
+func (s *Store) apart(ctx context.Context, conn *sql.Conn, work func(*sql.Tx) error) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if _, err = tx.ExecContext(ctx, s.database.Settings()); err == nil {
+		err = work(tx)
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// versionOf is the number that the name of a migration's file begins with.
+func versionOf(file string) (int64, error) {
+	number, _, _ := strings.Cut(path.Base(file), "_")
+	return strconv.ParseInt(number, 10, 64)
+}
+
 // current reports whether nothing is to be done, which needs no right to create
 // tables.
-func (s *Store) current(ctx context.Context, conn *sql.Conn) (bool, error) {
+func (s *Store) current(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (bool, error) {
 	files, err := fs.Glob(s.dialect.Files, "migrations/*.sql")
 	if err != nil {
 		return false, err
 	}
-	newest, _, _ := strings.Cut(path.Base(files[len(files)-1]), "_") // Glob sorts
-	want, err := strconv.ParseInt(newest, 10, 64)
+	want, err := versionOf(files[len(files)-1])
 	if err != nil {
 		return false, err
 	}
 	var version sql.NullInt64
 	// An error is most likely that there is no such table; any other one comes again.
-	found := conn.QueryRowContext(ctx, s.queries["version"]).Scan(&version)
+	found := db.QueryRowContext(ctx, s.queries["version"]).Scan(&version)
 	return found == nil && version.Int64 >= want, nil
 }
 

@@ -90,6 +90,9 @@ SELECT 0, true WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE vers
 -- name: version
 SELECT max(version_id) FROM {prefix}schema_version WHERE is_applied
 
+-- name: version_done
+INSERT INTO {prefix}schema_version (version_id, is_applied) VALUES (%d, true)
+
 -- name: stale_edge
 -- The key that ends a stretch of the table, so that no statement reads more than one.
 SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d

@@ -108,9 +108,9 @@ func durability(s map[string]string, r *sql.Report) {
 func writable(s map[string]string, r *sql.Report) {
 	for _, name := range []string{"super_read_only", "read_only", "innodb_read_only", "transaction_read_only", "tx_read_only"} {
 		if on(s[name]) {
-			r.Add(finding.SeverityError, name+" is on: the server is a replica, or in maintenance",
+			r.Add(finding.SeverityError, name+" is on: the server is read-only, because it is a replica, or somebody froze it",
 				sql.FailsForNow+". A user with more rights would write to a replica only, and its source would not get the rows",
-				"put the primary into the dsn")
+				"put the primary into the dsn; or SET GLOBAL "+name+" = 0 when the maintenance is over")
 			return
 		}
 	}

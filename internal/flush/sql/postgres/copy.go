@@ -26,12 +26,14 @@ const maxStagingTables = 16
 // stagingTable is the temporary table for rows of a plan. Tables of the same types share one.
 type stagingTable struct {
 	name, create, copy string
+	brief              string // creates it until the transaction ends
 }
 
 func newStagingTable(columns []planColumn) stagingTable {
 	types := list(columns, func(c planColumn) string { return fmt.Sprintf("c%d %s", c.index+1, c.element) })
 	p := stagingTable{name: nameOf(types)}
-	p.create = "CREATE TEMPORARY TABLE IF NOT EXISTS " + p.name + " (" + types + ") ON COMMIT DELETE ROWS"
+	create := "CREATE TEMPORARY TABLE IF NOT EXISTS " + p.name + " (" + types + ") ON COMMIT "
+	p.create, p.brief = create+"DELETE ROWS", create+"DROP"
 	p.copy = "COPY pg_temp." + p.name + " FROM STDIN BINARY"
 	return p
 }
@@ -42,7 +44,7 @@ func (p stagingTable) key() string { return "staging table " + p.name }
 // createStaging creates the temporary tables that tasks want, before the transaction: it
 // would take them along when it is rolled back.
 func (t *session) createStaging(ctx context.Context, tasks []sql.Task) error {
-	if t.pg.TxStatus() != 'I' || t.db.noStaging.Load() {
+	if t.pooled || t.pg.TxStatus() != 'I' || t.db.noStaging.Load() {
 		return nil
 	}
 	for _, k := range tasks {
@@ -77,7 +79,10 @@ func copies(t sql.Task) bool {
 // the staging table is there and empty.
 // What is tried again after a refusal goes by arrays.
 func (t *session) staged(k sql.Task, p stagingTable) bool {
-	return t.begins && copies(k) && !t.used && t.pg.CustomData()[p.key()] != nil
+	if !t.begins || !copies(k) || t.used {
+		return false
+	}
+	return t.pooled && !t.db.noStaging.Load() || t.pg.CustomData()[p.key()] != nil
 }
 
 // copy puts rows into the staging table, after some statements without results.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	dbsql "database/sql"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -34,6 +36,8 @@ type postgres struct {
 	queries sql.Queries
 	pool    *pgxpool.Pool
 	plans   sql.PlanCache[*compiledPlan]
+	params  map[string]string // settings that the DSN has
+	pooled  atomic.Bool       // a pooler may give each transaction another server session
 
 	buffers   sync.Pool   // *[]byte, for encoded parameters
 	noStaging atomic.Bool // no temporary tables to be had
@@ -53,28 +57,22 @@ func open(s sql.Setup) (sql.Database, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = s.Limits.Statement
 	}
+	// A prepared statement outlives its transaction: we prepare those that are worth it ourselves.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
 	params := config.ConnConfig.RuntimeParams
-	params["lock_timeout"] = sql.Millis(s.Limits.Lock)
-	params["statement_timeout"] = sql.Millis(s.Limits.Statement)
-	params["idle_in_transaction_session_timeout"] = sql.Millis(s.Limits.Idle)
-	// A role or a database may have other defaults. What we remove from Redis
-	// must be on disk, and the check of the fence must see the newest row.
-	params["synchronous_commit"] = "on"
-	params["default_transaction_isolation"] = "read committed"
-	params["default_transaction_read_only"] = "off"
-	params["TimeZone"] = "UTC"
-	params["bytea_output"] = "hex"     // as read.go takes it
-	params["DateStyle"] = "ISO"        // the same
-	params["client_encoding"] = "UTF8" // without it the server expects its own encoding
-	if params["application_name"] == "" {
-		params["application_name"] = "baton"
+	config.ConnConfig.RuntimeParams = map[string]string{
+		"client_encoding":  "UTF8", // without it the server expects its own encoding
+		"application_name": cmp.Or(params["application_name"], "baton"),
 	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
+	delete(params, "client_encoding")
+	delete(params, "application_name")
+	db := &postgres{limits: s.Limits, queries: s.Queries, params: params}
+	db.buffers.New = func() any { return new([]byte) }
+	config.AfterConnect = db.greet
+	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
 		return nil, errDSN
 	}
-	db := &postgres{limits: s.Limits, queries: s.Queries, pool: pool}
-	db.buffers.New = func() any { return new([]byte) }
 	return db, nil
 }
 
@@ -85,7 +83,7 @@ func (p *postgres) Session(ctx context.Context) (sql.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{db: p, conn: conn, pg: conn.Conn().PgConn(), buf: p.buffers.Get().(*[]byte)}, nil
+	return &session{db: p, conn: conn, pg: conn.Conn().PgConn(), pooled: p.pooled.Load(), buf: p.buffers.Get().(*[]byte)}, nil
 }
 
 func (p *postgres) Certified() bool { return false }

@@ -15,7 +15,6 @@ var embedded embed.FS
 func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
-		Goose: "postgres",
 		Quote: quote,
 		Words: sql.Words{
 			Now:      "now()",

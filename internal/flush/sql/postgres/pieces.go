@@ -3,14 +3,12 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
 )
@@ -53,12 +51,14 @@ type piece struct {
 }
 
 // counts says whether this connection counts the rows that it begins.
-func (t *session) counts() bool { return t.pg.CustomData()[counting] != nil && !t.db.noStaging.Load() }
+func (t *session) counts() bool {
+	return !t.db.noStaging.Load() && (t.pooled || t.pg.CustomData()[counting] != nil)
+}
 
 // createCounter creates the sequence, before the transaction: it would take it along when it is
 // rolled back.
 func (t *session) createCounter(ctx context.Context) error {
-	if t.pg.TxStatus() != 'I' || t.db.noStaging.Load() || t.pg.CustomData()[counting] != nil {
+	if t.pooled || t.pg.TxStatus() != 'I' || t.db.noStaging.Load() || t.pg.CustomData()[counting] != nil {
 		return nil
 	}
 	_, err := t.pg.Exec(ctx, createPosition).ReadAll()
@@ -72,6 +72,19 @@ func (t *session) createCounter(ctx context.Context) error {
 	return err
 }
 
+// briefCounter creates a sequence that the end of the transaction drops, with the table that owns it.
+func (t *session) briefCounter() []statement {
+	if !t.pooled || t.counter || !t.counts() {
+		return nil
+	}
+	t.counter = true
+	return []statement{
+		{text: "CREATE TEMPORARY TABLE IF NOT EXISTS baton_rows (n bigint) ON COMMIT DROP", temporary: true},
+		{text: "CREATE TEMPORARY SEQUENCE IF NOT EXISTS " + position + " OWNED BY pg_temp.baton_rows.n", temporary: true},
+		{text: "SELECT nextval('pg_temp." + position + "')", temporary: true},
+	}
+}
+
 // named is a statement that is prepared once.
 func named(text string) statement { return statement{text: text, name: nameOf(text)} }
 
@@ -82,7 +95,7 @@ func (t *session) pieces(tasks []sql.Task) ([]piece, error) {
 	guarded := false
 	for i, k := range tasks {
 		if k.Plan == nil {
-			out = append(out, piece{Task: k, task: i, statements: []statement{t.fixed(k.Query, k.Args)}})
+			out = append(out, piece{Task: k, task: i, statements: t.fixed(k)})
 			continue
 		}
 		size := len(k.Rows)
@@ -98,7 +111,7 @@ func (t *session) pieces(tasks []sql.Task) ([]piece, error) {
 			}
 			if !guarded {
 				guarded = true
-				p.statements = append(p.statements, named(savepoint))
+				p.statements = append(t.briefCounter(), named(savepoint))
 				if t.counts() {
 					p.statements = append(p.statements, named(readPosition))
 				}
@@ -129,21 +142,21 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 		all = append(all, p.statements...)
 	}
 	if err := t.prepare(ctx, all); err != nil {
-		return t.lost(err)
+		return err
 	}
 	pipe := t.pg.StartPipeline(ctx)
 	for _, p := range pieces {
-		send(pipe, p.statements...)
+		t.send(pipe, p.statements...)
 		if p.Plan == nil { // no Sync behind it: if BEGIN fails, what follows must not be committed by itself
 			continue
 		}
 		pipe.SendPipelineSync()
-		send(pipe, named(backTo))
+		t.send(pipe, named(backTo))
 		if t.counting {
-			send(pipe, named(readPosition))
+			t.send(pipe, named(readPosition))
 		}
 	}
-	send(pipe, named(release))
+	t.send(pipe, named(release))
 	err = pipe.Sync()
 	if err == nil {
 		err = (&listener{session: t, pipe: pipe}).hear(pieces)
@@ -151,15 +164,6 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 	// Reads what is left, so that the connection can be used again.
 	if closing := pipe.Close(); err == nil {
 		err = closing
-	}
-	return t.lost(err)
-}
-
-// lost: a pooler gave us another server session, without what we have created.
-func (t *session) lost(err error) error {
-	if sqlState(err) == "42P01" && strings.Contains(err.Error(), position) {
-		t.db.noStaging.Store(true)
-		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
 	}
 	return err
 }
@@ -212,10 +216,15 @@ func (l *listener) result(p *piece) (touched, ignored int64, err error) {
 			continue
 		}
 		n, err := answer(l.pipe)
+		if s.temporary && sqlState(err) == "42501" {
+			err = l.noTemporary(err)
+		}
 		if err != nil {
 			return 0, 0, err
 		}
-		touched += n
+		if !s.temporary {
+			touched += n
+		}
 		ignored += max(0, int64(s.writes)-n)
 	}
 	return touched, ignored, nil
@@ -242,13 +251,9 @@ func (l *listener) back(p *piece) (begun int, err error) {
 
 // number is an answer of one number.
 func number(pipe *pgconn.Pipeline) (n int, err error) {
-	result, err := pipe.GetResults()
+	reader, err := result(pipe)
 	if err != nil {
 		return 0, err
-	}
-	reader, ok := result.(*pgconn.ResultReader)
-	if !ok {
-		return 0, fmt.Errorf("PostgreSQL answered with %T where a number was due", result)
 	}
 	for reader.NextRow() {
 		n, err = strconv.Atoi(string(reader.Values()[0]))

@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,13 +19,20 @@ const (
 )
 
 func (p *postgres) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
-	conn, err := p.pool.Acquire(ctx)
-	if err != nil {
+	err := p.within(ctx, func(tx pgx.Tx) error {
+		p.inspect(ctx, tx, q, r)
+		return nil
+	})
+	switch {
+	case errors.Is(err, errStatementMode):
+		r.Add(finding.SeverityError, err.Error(), sql.FailsForNow, "set pool_mode = transaction in the pooler's configuration")
+	case err != nil:
 		r.Unchecked("durability and rights", err)
-		return
 	}
-	defer conn.Release()
-	rows, err := conn.Query(ctx, q["settings"])
+}
+
+func (p *postgres) inspect(ctx context.Context, tx pgx.Tx, q sql.Queries, r *sql.Report) {
+	rows, err := tx.Query(ctx, q["settings"])
 	if err != nil {
 		r.Unchecked("the server's settings", err)
 		return
@@ -41,13 +48,15 @@ func (p *postgres) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 		settings[s.Name] = s.Value
 	}
 	r.Version = "PostgreSQL " + settings["server_version"]
+	if p.pooled.Load() {
+		r.Version += ", through a pooler"
+	}
 	durability(settings, r)
-	p.checkSession(settings, r)
 	r.Clock(ctx, func(ctx context.Context) (micros int64, err error) {
-		err = conn.QueryRow(ctx, q["clock"]).Scan(&micros)
+		err = tx.QueryRow(ctx, q["clock"]).Scan(&micros)
 		return micros, err
 	})
-	p.ownTables(ctx, conn.Conn(), q, settings, r)
+	p.ownTables(ctx, tx, q, settings, r)
 }
 
 // durability judges the loss in a crash of the server's host.
@@ -55,9 +64,13 @@ func durability(s map[string]string, r *sql.Report) {
 	if n, err := strconv.Atoi(s["server_version_num"]); err == nil && n < minPostgresN {
 		r.TooOld(s["server_version"], "PostgreSQL "+strconv.Itoa(minPostgres))
 	}
-	if s["recovery"] == "true" || s["transaction_read_only"] == "on" {
-		r.Add(finding.SeverityError, "the server is read-only: a standby, or default_transaction_read_only is on", sql.FailsForNow,
+	switch {
+	case s["recovery"] == "true":
+		r.Add(finding.SeverityError, "the server is read-only: it is a standby", sql.FailsForNow,
 			"put the primary into the dsn: name all hosts, and target_session_attrs=read-write")
+	case s["transaction_read_only"] == "on":
+		r.Add(finding.SeverityError, "it is read-only for this user: default_transaction_read_only is on", sql.FailsForNow,
+			"if nobody froze it for a move or a dump: ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …")
 	}
 	if s["fsync"] == "off" {
 		r.Add(finding.SeverityError, "fsync is off",
@@ -68,12 +81,6 @@ func durability(s map[string]string, r *sql.Report) {
 		r.Add(finding.SeverityWarning, "full_page_writes is off",
 			"a page that is half written when the power fails stays damaged, unless the file system writes pages whole (ZFS does)",
 			"ALTER SYSTEM SET full_page_writes = on, and reload")
-	}
-	if c := s["synchronous_commit"]; c == "off" {
-		r.Add(finding.SeverityError, "synchronous_commit is off in baton's session, although it asks for on: a pooler drops what "+
-			"clients ask for",
-			"a crash of the server loses the last half second of "+sql.GoneForGood,
-			"ALTER ROLE … SET synchronous_commit = on, or let the pooler pass startup parameters on")
 	}
 	if s["synchronous_standby_names"] == "" && s["standbys"] != "0" && s["recovery"] != "true" {
 		r.Add(finding.SeverityWarning, fmt.Sprintf("its %s standbys are asynchronous", s["standbys"]),
@@ -90,26 +97,8 @@ func durability(s map[string]string, r *sql.Report) {
 	}
 }
 
-// checkSession checks that the settings of our sessions are in force.
-func (p *postgres) checkSession(s map[string]string, r *sql.Report) {
-	wanted := map[string]string{
-		"lock_timeout": sql.Millis(p.limits.Lock), "statement_timeout": sql.Millis(p.limits.Statement),
-		"idle_in_transaction_session_timeout": sql.Millis(p.limits.Idle),
-	}
-	var lost []string
-	for name, want := range wanted {
-		if s[name] != want {
-			lost = append(lost, fmt.Sprintf("%s is %s ms instead of %s", name, s[name], want))
-		}
-	}
-	if slices.Sort(lost); len(lost) > 0 {
-		r.Add(finding.SeverityWarning, "the session's limits are not what baton asks for: "+strings.Join(lost, ", "), sql.HoldsUp,
-			"let the pooler pass startup parameters on, or connect without it")
-	}
-}
-
-func (p *postgres) ownTables(ctx context.Context, conn *pgx.Conn, q sql.Queries, s map[string]string, r *sql.Report) {
-	rows, err := conn.Query(ctx, q["own_tables"])
+func (p *postgres) ownTables(ctx context.Context, tx pgx.Tx, q sql.Queries, s map[string]string, r *sql.Report) {
+	rows, err := tx.Query(ctx, q["own_tables"])
 	if err != nil {
 		r.Unchecked("the rights to baton's tables", err)
 		return
@@ -160,17 +149,21 @@ func checkKind(r *sql.Report, table, persistence string, policies bool) {
 }
 
 func (p *postgres) InspectTable(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
-	conn, err := p.pool.Acquire(ctx)
+	err := p.within(ctx, func(tx pgx.Tx) error {
+		p.inspectTable(ctx, tx, q, t, r)
+		return nil
+	})
 	if err != nil {
 		r.Unchecked("its table", err)
-		return
 	}
-	defer conn.Release()
+}
+
+func (p *postgres) inspectTable(ctx context.Context, tx pgx.Tx, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
 	name := t.Plan.Table.Name
 	var persistence string
 	var rules, policies bool
 	var triggers []string
-	if err := conn.QueryRow(ctx, q["target"], name).Scan(&persistence, &rules, &policies, &triggers); err != nil {
+	if err := tx.QueryRow(ctx, q["target"], name).Scan(&persistence, &rules, &policies, &triggers); err != nil {
 		r.Unchecked("table "+name, err)
 		return
 	}
@@ -180,14 +173,14 @@ func (p *postgres) InspectTable(ctx context.Context, q sql.Queries, t sql.Prefli
 			"drop the rules; a trigger can do the same")
 	}
 	r.Triggers(name, triggers)
-	p.grants(ctx, conn.Conn(), q, t, r)
-	p.unique(ctx, conn.Conn(), q, t, r)
+	p.grants(ctx, tx, q, t, r)
+	p.unique(ctx, tx, q, t, r)
 }
 
-func (p *postgres) grants(ctx context.Context, conn *pgx.Conn, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
+func (p *postgres) grants(ctx context.Context, tx pgx.Tx, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
 	name := t.Plan.Table.Name
 	rights, columns := t.Needs()
-	rows, err := conn.Query(ctx, q["grants"], name, rights, columns)
+	rows, err := tx.Query(ctx, q["grants"], name, rights, columns)
 	if err != nil {
 		r.Unchecked("the rights to table "+name, err)
 		return
@@ -214,8 +207,8 @@ func (p *postgres) grants(ctx context.Context, conn *pgx.Conn, q sql.Queries, t 
 	r.Denied(name, all, fmt.Sprintf("GRANT %s ON %s TO this user", strings.Join(grants, ", "), name))
 }
 
-func (p *postgres) unique(ctx context.Context, conn *pgx.Conn, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
-	rows, err := conn.Query(ctx, q["unique"], t.Plan.Table.Name)
+func (p *postgres) unique(ctx context.Context, tx pgx.Tx, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
+	rows, err := tx.Query(ctx, q["unique"], t.Plan.Table.Name)
 	if err != nil {
 		r.Unchecked("the unique indexes of table "+t.Plan.Table.Name, err)
 		return

@@ -1,15 +1,14 @@
 -- name: begin
-BEGIN
+-- The check of the fence must see the newest row, whatever isolation is the role's default.
+BEGIN ISOLATION LEVEL read committed
 
 -- name: by_index
 -- Until the transaction ends.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)
 
 -- name: migrate_lock
-SELECT pg_advisory_lock(hashtextextended('baton migrate ' || coalesce(current_schema(), '') || ' {prefix}', 0))::text IS NOT NULL
-
--- name: migrate_unlock
-SELECT pg_advisory_unlock(hashtextextended('baton migrate ' || coalesce(current_schema(), '') || ' {prefix}', 0))
+-- It is the transaction's: a pooler may give the next one another session.
+SELECT pg_advisory_xact_lock(hashtextextended('baton migrate ' || coalesce(current_schema(), '') || ' {prefix}', 0))
 
 -- name: version_table
 CREATE TABLE IF NOT EXISTS {prefix}schema_version (

@@ -6,17 +6,38 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
 func (t *session) Read(ctx context.Context, text string, args []any, each func(row []any) error) error {
 	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
 	defer cancel()
-	s := newStatement(text, args)
-	if err := t.prepare(ctx, []statement{s}); err != nil {
+	statements := []statement{newStatement(text, args)}
+	if t.pg.TxStatus() == 'I' { // what is sent up to a Sync is one transaction
+		statements = []statement{named(t.db.Settings()), statements[0]}
+	}
+	if err := t.prepare(ctx, statements); err != nil {
 		return err
 	}
-	reader := t.pg.ExecPrepared(ctx, s.name, s.params, nil, nil)
+	pipe := t.pg.StartPipeline(ctx)
+	t.send(pipe, statements...)
+	err := pipe.Sync()
+	if err == nil && len(statements) > 1 {
+		_, err = answer(pipe)
+	}
+	if err == nil {
+		err = eachRow(pipe, each)
+	}
+	return t.lost(errors.Join(err, pipe.Close()))
+}
+
+// eachRow passes the rows of one result.
+func eachRow(pipe *pgconn.Pipeline, each func(row []any) error) error {
+	reader, err := result(pipe)
+	if err != nil {
+		return err
+	}
 	var failed error
 	for failed == nil && reader.NextRow() {
 		row := make([]any, len(reader.Values()))
@@ -29,7 +50,7 @@ func (t *session) Read(ctx context.Context, text string, args []any, each func(r
 			failed = each(row)
 		}
 	}
-	_, err := reader.Close()
+	_, err = reader.Close()
 	return errors.Join(failed, err)
 }
 

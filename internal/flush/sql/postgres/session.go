@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -38,7 +39,12 @@ type session struct {
 	begins bool
 	// counting: the run that is under way has the server count the rows that it begins.
 	counting bool
-	buf      *[]byte
+	// pooled: the next transaction may have another server session. So nothing that this one makes
+	// outlives it.
+	pooled bool
+	// counter: the transaction has made the counter of rows.
+	counter bool
+	buf     *[]byte
 }
 
 func (t *session) Run(ctx context.Context, tasks ...sql.Task) error {
@@ -47,10 +53,20 @@ func (t *session) Run(ctx context.Context, tasks ...sql.Task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
+	err := t.run(ctx, tasks)
+	if t.begins {
+		err = inStatementMode(err)
+	}
+	return t.lost(err)
+}
+
+func (t *session) run(ctx context.Context, tasks []sql.Task) error {
 	if err := t.createStaging(ctx, tasks); err != nil {
 		return err
 	}
-	t.begins = tasks[0].Query == "begin"
+	if t.begins = tasks[0].Query == "begin"; t.begins {
+		t.counter = false
+	}
 	if t.undo { // first of all: in an aborted transaction nothing can be prepared
 		if _, err := t.pg.Exec(ctx, undoRows).ReadAll(); err != nil {
 			return err
@@ -85,9 +101,21 @@ func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 	}
 	if statements, err = t.loadFirst(ctx, tasks, statements, load); err == nil {
 		err = t.pipe(ctx, statements, tasks)
+	} else if t.pooled && sqlState(err) == "42501" {
+		return t.noTemporary(err)
 	}
-	if sqlState(err) == "42P01" {
-		t.db.noStaging.Store(true) // a pooler gave us another server session
+	return err
+}
+
+// lost recognises a pooler that greet did not: it gave us another server session, without what we
+// have created. From now on nothing is created that outlives its transaction.
+func (t *session) lost(err error) error {
+	switch state := sqlState(err); {
+	case state == "26000", state == "42P05", state == "42P01" && strings.Contains(err.Error(), "pg_temp."):
+		if t.pooled { // it is gone within the transaction
+			t.db.noStaging.Store(true)
+		}
+		t.db.pooled.Store(true)
 		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
 	}
 	return err
@@ -98,7 +126,11 @@ func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 // Until then it has locked nothing for which others wait. It returns the remaining tasks;
 // rows that a COPY refuses go by arrays.
 func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []statement, at int) ([]statement, error) {
-	err := statements[at].load(ctx, statements[0].text+"; "+savepoint)
+	before := []string{statements[0].text, statements[1].text, savepoint}
+	if t.pooled {
+		before = slices.Insert(before, 2, t.db.plans.Get(tasks[statements[at].task].Plan, compile).staging.brief)
+	}
+	err := statements[at].load(ctx, strings.Join(before, "; "))
 	if err != nil && (judge(err) != sql.Refused || t.pg.TxStatus() != 'E') {
 		return nil, err
 	}
@@ -106,7 +138,7 @@ func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []
 		return nil, failed
 	}
 	if err == nil {
-		return slices.Concat([]statement{{text: release}}, statements[1:at], statements[at+1:]), nil
+		return slices.Concat([]statement{{text: release}}, statements[2:at], statements[at+1:]), nil
 	}
 	if _, err := t.pg.Exec(ctx, undoRows).ReadAll(); err != nil {
 		return nil, err
@@ -114,13 +146,19 @@ func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []
 	if statements, err = t.statements(tasks); err != nil {
 		return nil, err
 	}
-	return statements[1:], t.prepare(ctx, statements)
+	return statements[2:], t.prepare(ctx, statements)
+}
+
+// noTemporary: this user may make no temporary tables. Arrays do, too.
+func (t *session) noTemporary(err error) error {
+	t.db.noStaging.Store(true)
+	return fmt.Errorf("%w: %w", flush.ErrTransient, err)
 }
 
 // pipe sends statements together and reads their answers.
 func (t *session) pipe(ctx context.Context, statements []statement, tasks []sql.Task) error {
 	pipe := t.pg.StartPipeline(ctx)
-	send(pipe, statements...)
+	t.send(pipe, statements...)
 	err := pipe.Sync()
 	if err == nil {
 		err = t.answers(pipe, statements, tasks)
@@ -171,14 +209,23 @@ func unplanned(err error, p *row.Plan) bool {
 	return errors.As(err, &pg) && pg.Code == "23502" && pg.TableName == table && !sql.HasColumn(p, pg.ColumnName)
 }
 
+// result is the next result of a pipeline.
+func result(pipe *pgconn.Pipeline) (*pgconn.ResultReader, error) {
+	next, err := pipe.GetResults()
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := next.(*pgconn.ResultReader)
+	if !ok {
+		return nil, fmt.Errorf("PostgreSQL answered with %T where a result was due", next)
+	}
+	return reader, nil
+}
+
 func answer(pipe *pgconn.Pipeline) (touched int64, err error) {
-	result, err := pipe.GetResults()
+	reader, err := result(pipe)
 	if err != nil {
 		return 0, err
-	}
-	reader, ok := result.(*pgconn.ResultReader)
-	if !ok {
-		return 0, fmt.Errorf("PostgreSQL answered with %T where a result was due", result)
 	}
 	tag, err := reader.Close()
 	return tag.RowsAffected(), err
@@ -191,7 +238,7 @@ func (t *session) statements(tasks []sql.Task) ([]statement, error) {
 	for i, task := range tasks {
 		first := len(out)
 		if task.Plan == nil {
-			out = append(out, t.fixed(task.Query, task.Args))
+			out = append(out, t.fixed(task)...)
 		} else {
 			out = append(out, statement{text: savepoint})
 			rows, err := t.rows(task)

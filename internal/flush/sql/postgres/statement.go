@@ -21,28 +21,33 @@ type statement struct {
 	last    bool
 	// writes is the number of rows to write, if the statement returns the number written.
 	writes int
+	// temporary: it creates something temporary, for which this user may lack the right, and writes no row.
+	temporary bool
 	// load, if set, is done instead, on its own, in one round trip with the statements before it.
 	load func(ctx context.Context, before string) error
 }
 
 // send sends statements, without waiting for an answer.
-func send(pipe *pgconn.Pipeline, statements ...statement) {
+func (t *session) send(pipe *pgconn.Pipeline, statements ...statement) {
 	for i := range statements {
-		if s := &statements[i]; s.name != "" {
+		if s := &statements[i]; s.name != "" && !t.pooled {
 			pipe.SendQueryPrepared(s.name, s.params, s.formats, nil)
 		} else {
-			pipe.SendQueryParams(s.text, nil, nil, nil, nil)
+			pipe.SendQueryParams(s.text, s.params, nil, s.formats, nil)
 		}
 	}
 }
 
-// fixed is one of our own queries.
-func (t *session) fixed(query string, args []any) statement {
-	text := t.db.queries[query]
-	if len(args) == 0 {
-		return statement{text: text}
+// fixed spells out one of our own queries. A transaction begins with its settings.
+func (t *session) fixed(k sql.Task) []statement {
+	text := t.db.queries[k.Query]
+	switch {
+	case k.Query == "begin":
+		return []statement{{text: text}, named(t.db.Settings())}
+	case len(k.Args) == 0:
+		return []statement{{text: text}}
 	}
-	return newStatement(text, args)
+	return []statement{newStatement(text, k.Args)}
 }
 
 // newStatement is a prepared statement. Its parameters are sent as text, so that the
@@ -88,6 +93,9 @@ func numbered(text string) string {
 
 // prepare prepares the statements on this connection. It costs a round trip only the first time.
 func (t *session) prepare(ctx context.Context, statements []statement) error {
+	if t.pooled {
+		return nil
+	}
 	known := t.pg.CustomData()
 	if len(known) > sql.MaxStatements {
 		if err := t.forget(ctx, known); err != nil {

@@ -13,29 +13,39 @@ import (
 	"baton/internal/flush/sql"
 )
 
-func (p *postgres) Table(ctx context.Context, name string) (row.Table, error) {
-	conn, err := p.pool.Acquire(ctx)
-	if err != nil {
-		return row.Table{}, err
-	}
-	defer conn.Release()
+func (p *postgres) Table(ctx context.Context, name string) (t row.Table, err error) {
+	err = p.within(ctx, func(tx pgx.Tx) error {
+		t, err = p.table(ctx, tx, name)
+		return err
+	})
+	return t, err
+}
+
+func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table, error) {
 	q := p.queries
 	var oid int64
 	var kind string
 	t := row.Table{}
-	err = conn.QueryRow(ctx, q["table"], quote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly)
+	find, err := tx.Begin(ctx) // of a savepoint: what is no name is an error
+	if err != nil {
+		return t, err
+	}
+	err = find.QueryRow(ctx, q["table"], quote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly)
 	var syntax *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows),
 		errors.As(err, &syntax) && (syntax.Code[:2] == "42" || syntax.Code[:2] == "0A"): // not even a name
-		return t, p.noTable(ctx, conn.Conn(), name)
+		if err := find.Rollback(ctx); err != nil {
+			return t, err
+		}
+		return t, p.noTable(ctx, tx, name)
 	case err != nil:
 		return t, err
 	case kind != "r" && kind != "p":
 		return t, fmt.Errorf("%w: %s is not a table (a view, a sequence or a foreign table cannot be flushed into)", flush.ErrNoTable,
 			t.Name)
 	}
-	rows, err := conn.Query(ctx, q["columns"], oid)
+	rows, err := tx.Query(ctx, q["columns"], oid)
 	if err != nil {
 		return t, err
 	}
@@ -47,15 +57,15 @@ func (p *postgres) Table(ctx context.Context, name string) (row.Table, error) {
 			c.Exact = fmt.Sprintf(`ALTER TABLE %s ALTER COLUMN %s TYPE text COLLATE "C"`, t.Name, quote.Ident(c.Name))
 		}
 	}
-	if rows, err = conn.Query(ctx, q["unique"], oid); err != nil {
+	if rows, err = tx.Query(ctx, q["unique"], oid); err != nil {
 		return t, err
 	}
 	t.Unique, err = pgx.CollectRows(rows, pgx.RowTo[[]string])
 	return t, err
 }
 
-func (p *postgres) noTable(ctx context.Context, conn *pgx.Conn, name string) error {
-	rows, err := conn.Query(ctx, p.queries["table_names"])
+func (p *postgres) noTable(ctx context.Context, tx pgx.Tx, name string) error {
+	rows, err := tx.Query(ctx, p.queries["table_names"])
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func (d *DB) Ping(ctx context.Context) error { return d.Pool.PingContext(ctx) }
 // Plain implements sql.Database.
 func (d *DB) Plain() (*dbsql.DB, func() error) { return d.Pool, func() error { return nil } }
 
+// Settings implements sql.Database.
+func (d *DB) Settings() string { return "" }
+
 // Close implements sql.Database.
 func (d *DB) Close() error {
 	d.dropIdle()

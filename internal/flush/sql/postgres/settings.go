@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"baton/internal/flush/sql"
+)
+
+// A setting of ours lasts as long as its transaction. So a pooler may give each transaction
+// another server session, and refuses none of our startup parameters: there are only two, which
+// every pooler knows, the application's name and the encoding of texts.
+
+// limitSettings sets the time limits of a transaction, the durability of its COMMIT, and the forms
+// of its texts. A limit that a DBA has set for the role or the database stays if it is less than
+// ours. Whether the transaction may write is the server's decision alone.
+//
+// It is short, because pg_stat_activity shows no more than the first 1,024 letters of a query.
+func limitSettings(l sql.Limits) []string {
+	limits := fmt.Sprintf("('lock_timeout', '%sms'), ('statement_timeout', '%sms'), ('idle_in_transaction_session_timeout', '%sms')",
+		sql.Millis(l.Lock), sql.Millis(l.Statement), sql.Millis(l.Idle))
+	return []string{
+		// What we remove from Redis must be on disk. A standby that must have applied it is more.
+		"set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
+			"WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)",
+		"set_config('TimeZone', 'UTC', true)",
+		"set_config('bytea_output', 'hex', true)", // as read.go takes it
+		"set_config('DateStyle', 'ISO', true)",    // the same
+		"(SELECT count(set_config(n, CASE WHEN s::interval BETWEEN '1us' AND m::interval THEN s ELSE m END, true)) FROM (SELECT n, m, " +
+			"current_setting(n) s FROM (VALUES " + limits + ") v(n, m)) w)",
+	}
+}
+
+// ofDSN sets the settings that the DSN has, for a transaction or for a session.
+func ofDSN(params map[string]string, local bool) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		of := name
+		if local && name == "default_transaction_read_only" { // the transaction has begun already
+			of = "transaction_read_only"
+		}
+		all = append(all, fmt.Sprintf("set_config(%s, %s, %t)", literal(of), literal(params[name]), local))
+	}
+	return all
+}
+
+// literal quotes a text whatever standard_conforming_strings is.
+func literal(text string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
+}
+
+// Settings implements sql.Database.
+func (p *postgres) Settings() string {
+	all := limitSettings(p.limits)
+	if p.pooled.Load() {
+		all = append(ofDSN(p.params, true), all...)
+	}
+	return "SELECT " + strings.Join(all, ", ")
+}
+
+// greet sets up a new connection. A connection whose server process is not the one that it was told
+// of has a pooler in between, which may give each transaction another one.
+func (p *postgres) greet(ctx context.Context, conn *pgx.Conn) error {
+	if p.pooled.Load() {
+		return nil
+	}
+	results, err := conn.PgConn().Exec(ctx, "SELECT pg_backend_pid()").ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return errors.New("the server did not say which of its processes this connection has")
+	}
+	if string(results[0].Rows[0][0]) != strconv.FormatUint(uint64(conn.PgConn().PID()), 10) {
+		p.pooled.Store(true)
+		return nil
+	}
+	if len(p.params) == 0 {
+		return nil
+	}
+	_, err = conn.PgConn().Exec(ctx, "SELECT "+strings.Join(ofDSN(p.params, false), ", ")).ReadAll()
+	return err
+}
+
+// within runs work in a transaction that is rolled back: work only reads.
+func (p *postgres) within(ctx context.Context, work func(pgx.Tx) error) error {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return inStatementMode(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // the pool closes a connection where this failed
+	if _, err := tx.Exec(ctx, p.Settings()); err != nil {
+		return inStatementMode(err)
+	}
+	return work(tx)
+}
+
+// errStatementMode: see inStatementMode.
+var errStatementMode = errors.New("the pooler in front of PostgreSQL is in statement mode, which has no transactions: set " +
+	"pool_mode = transaction for this database")
+
+// inStatementMode explains the error of a pooler that refuses to begin a transaction.
+func inStatementMode(err error) error {
+	if sqlState(err) == "08P01" {
+		return fmt.Errorf("%w: %w", errStatementMode, err)
+	}
+	return err
+}
