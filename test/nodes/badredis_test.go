@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
@@ -22,7 +22,8 @@ const (
 // badRedis is something that a node cannot use, and how it is mended.
 type badRedis struct {
 	url, redisYAML string
-	mend           func() // nil: only another configuration would
+	mend           func()        // nil: only another configuration would
+	tried          *atomic.Int32 // how often it was asked, where nothing is mended
 }
 
 // A Redis that cannot be used does not end a node: it says once what is wrong and
@@ -68,16 +69,16 @@ func TestBadRedisIsToldWithItsRemedyAndWaitedFor(t *testing.T) {
 				t.Error("a password is told")
 			}
 
-			time.Sleep(time.Second) // some more attempts
+			if bad.mend == nil {
+				nodes.Await(soon, "more attempts", func() bool { return bad.tried.Load() >= 5 })
+			} else {
+				bad.mend()
+				if nodes.AwaitLeader(soon) != n {
+					t.Error("the node does not lead once Redis is as it should be")
+				}
+			}
 			if n := len(n.Lines(redisLost)); n != 1 {
 				t.Errorf("told %d times", n)
-			}
-			if bad.mend == nil {
-				return
-			}
-			bad.mend()
-			if nodes.AwaitLeader(soon) != n {
-				t.Error("the node does not lead once Redis is as it should be")
 			}
 		})
 	}
@@ -117,9 +118,16 @@ func unreachable(t *testing.T) badRedis {
 }
 
 func speaksHTTP(t *testing.T) badRedis {
-	web := httptest.NewServer(http.NotFoundHandler())
+	tried := &atomic.Int32{}
+	web := httptest.NewUnstartedServer(http.NotFoundHandler())
+	web.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			tried.Add(1)
+		}
+	}
+	web.Start()
 	t.Cleanup(web.Close)
-	return badRedis{url: "redis://" + web.Listener.Addr().String() + "/0"}
+	return badRedis{url: "redis://" + web.Listener.Addr().String() + "/0", tried: tried}
 }
 
 func replica(t *testing.T) badRedis {

@@ -72,27 +72,21 @@ func (s spread) leaders() map[string]string {
 	return leaders
 }
 
-// awaitEach waits until each of these nodes leads so many, and nobody else any, and
-// returns how long that took.
-func (s spread) awaitEach(within time.Duration, each int, nodes ...string) time.Duration {
+// awaitEach waits until each of these nodes leads so many, and nobody else any.
+func (s spread) awaitEach(within time.Duration, each int, nodes ...string) {
 	s.t.Helper()
 	want := map[string]int{}
 	for _, id := range nodes {
 		want[id] = each
 	}
-	began := time.Now()
 	var got map[string]int
-	for !maps.Equal(got, want) {
-		if time.Since(began) > within {
-			s.t.Fatalf("waited %v in vain for each of %v to lead %d: %v", within, nodes, each, s.leaders())
-		}
-		time.Sleep(20 * time.Millisecond)
+	s.Await(within, fmt.Sprintf("each of %v to lead %d", nodes, each), func() bool {
 		got = map[string]int{}
 		for _, id := range s.leaders() {
 			got[id]++
 		}
-	}
-	return time.Since(began)
+		return maps.Equal(got, want)
+	})
 }
 
 // Several locks are spread over the nodes without anybody handing them out, again after
@@ -100,21 +94,21 @@ func (s spread) awaitEach(within time.Duration, each int, nodes ...string) time.
 func TestLocksAreSpreadOverTheNodes(t *testing.T) {
 	t.Parallel()
 	s := startSpread(t)
-	settled := s.awaitEach(soon, 2, "n1", "n2", "n3")
+	s.awaitEach(soon, 2, "n1", "n2", "n3")
 
 	victim := s.Nodes[1]
 	victim.Kill()
-	after := s.awaitEach(ttl+soon, 3, "n1", "n3")
+	s.awaitEach(ttl+soon, 3, "n1", "n3")
 
 	victim.Start()
-	back := s.awaitEach(soon, 2, "n1", "n2", "n3")
-	t.Logf("spread %v after the start, %v after the crash, %v after the restart", settled, after, back)
+	s.awaitEach(soon, 2, "n1", "n2", "n3")
 
 	before := s.leaders()
-	time.Sleep(2 * ttl)
-	if now := s.leaders(); !maps.Equal(now, before) {
-		t.Errorf("locks move although they are spread: %v, before %v", now, before)
-	}
+	s.awaitRenewals(func() {
+		if now := s.leaders(); !maps.Equal(now, before) {
+			t.Fatalf("locks move although they are spread: %v, before %v", now, before)
+		}
+	})
 	for _, lock := range s.locks {
 		s.checkHistory(lock, victim.ID)
 	}
@@ -130,7 +124,7 @@ func (s spread) checkOrder(lock string) {
 	if out := s.Command("stepdown", "--lock-key", lock); out.Code != 0 {
 		s.t.Fatalf("stepdown: %+v", out)
 	}
-	for until := time.Now().Add(2 * ttl); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	s.awaitRenewals(func() {
 		led := 0
 		for _, id := range s.leaders() {
 			if id == emptied {
@@ -140,7 +134,18 @@ func (s spread) checkOrder(lock string) {
 		if led > 1 {
 			s.t.Fatalf("%s stepped down by order, and was given a lock to spread the work: %v", emptied, s.leaders())
 		}
-	}
+	})
+}
+
+// awaitRenewals looks until the locks have been renewed as often as in two leases.
+func (s spread) awaitRenewals(look func()) {
+	s.t.Helper()
+	began := calls(s.t, s.conn, "pexpire")
+	rounds := int(2 * ttl / beat)
+	s.Await(soon, "renewals of two leases", func() bool {
+		look()
+		return calls(s.t, s.conn, "pexpire") >= began+rounds*len(s.locks)
+	})
 }
 
 // checkHistory makes sure by the events of a lock that no two nodes led it at once: after

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"testing"
 
 	"baton/internal/testsupport"
@@ -10,6 +11,18 @@ import (
 
 // lockTable keeps everybody else away from a table of PostgreSQL, until unlock.
 func lockTable(t *testing.T, db *testsupport.Database, table string) (unlock func()) {
+	t.Helper()
+	return holds(t, db, "LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
+}
+
+// holdAdvisoryLock keeps everybody else away from an advisory lock of PostgreSQL, until unlock.
+func holdAdvisoryLock(t *testing.T, db *testsupport.Database, number int) (unlock func()) {
+	t.Helper()
+	return holds(t, db, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", number))
+}
+
+// holds opens a transaction with a statement that locks something. unlock ends it.
+func holds(t *testing.T, db *testsupport.Database, statement string) (unlock func()) {
 	t.Helper()
 	pool, err := sql.Open("pgx", db.DSN)
 	if err != nil {
@@ -19,7 +32,7 @@ func lockTable(t *testing.T, db *testsupport.Database, table string) (unlock fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec("LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"); err != nil {
+	if _, err := tx.Exec(statement); err != nil {
 		t.Fatal(err)
 	}
 	unlock = func() {

@@ -19,16 +19,20 @@ func TestMain(m *testing.M) {
 // soon is generous: two cores may run everything at once.
 const soon = time.Minute
 
-// ttl is a lease that a process keeps although others want the processors.
-var ttl = testsupport.Paced(2 * time.Second).Round(100 * time.Millisecond)
+// ttl is a lease that a process keeps although others want the processors. Tests that wait for
+// its end count in heartbeats, see pulse.
+const ttl = 10 * time.Second
 
-// grace is what an event may come late among other tests: by much less than the lease that it
-// must not wait for.
-func grace() time.Duration { return ttl / 2 }
+// untilReleased is a lease that no test waits for: another node can only lead once the last
+// leader has released the lock.
+const untilReleased = time.Hour
 
-// effort is how much a test that measures does: 1 in an ordinary run, where other
-// tests share the machine and limits are doubled; more when asked by the
-// environment, which then also holds it to the limits themselves.
+// aMeasuredLease is short, for figures: where nothing else runs, a process keeps it.
+const aMeasuredLease = 2 * time.Second
+
+// effort is how much a test that measures does: little in an ordinary run, where other
+// tests share the machine and only the order of events is judged. The environment asks for
+// more, and has times held to their limits.
 func effort(t *testing.T, name string, ordinary int) (n int, strict bool) {
 	t.Helper()
 	text, strict := os.LookupEnv(name)

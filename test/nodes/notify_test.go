@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
@@ -181,8 +180,8 @@ func TestAWebhookThatHangsDelaysNothing(t *testing.T) {
 	server, h := testsupport.StartRedis(t), newHook(t)
 	runs := filepath.Join(t.TempDir(), "runs")
 	c := cluster.Start(t, cluster.Options{
-		Nodes: 2, RedisURL: server.URL(),
-		TopYAML: fmt.Sprintf("notify: [{name: web, timeout: 30s, webhook: %s/hang/%s}]\n", h.URL, hookSecret),
+		Nodes: 2, TTL: untilReleased, RedisURL: server.URL(),
+		TopYAML: fmt.Sprintf("notify: [{name: web, timeout: 5m, webhook: %s/hang/%s}]\n", h.URL, hookSecret),
 		JobsYAML: fmt.Sprintf(`
 - {name: bad, schedule: "@every 1s", command: [/bin/false], dead_mans_switch: %[1]s/hang/%[2]s?bad}
 - {name: good, schedule: "@every 1s", command: 'date +%%s%%3N >> %[3]s', shell: true, dead_mans_switch: %[1]s/hang/%[2]s}
@@ -191,26 +190,15 @@ func TestAWebhookThatHangsDelaysNothing(t *testing.T) {
 	leader := c.AwaitLeader(soon)
 	c.Await(soon, "both requests to hang", func() bool { tried, _ := h.count(); return tried >= 2 })
 	first := lines(t, runs)
-	began := testsupport.StartStopwatch(t)
 	c.Await(soon, "four more runs", func() bool { return lines(t, runs) >= first+4 })
-	if took := began.Took(); took > testsupport.Paced(6*time.Second) {
-		t.Errorf("four runs, of which one is due every second, took %v", took)
-	}
-
-	asked := testsupport.StartStopwatch(t)
+	// While the requests hang for longer than this test may take, the lock is released and the process ends.
 	leader.Signal(syscall.SIGTERM)
-	c.AwaitOther(leader, soon)
-	handedOver := asked.Took()
+	other := c.AwaitOther(leader, soon)
 	if code := leader.Wait(soon); code != 0 {
 		t.Errorf("code %d", code)
 	}
-	ended := asked.Took()
-	t.Logf("another leads after %v, the process has ended after %v", handedOver.Round(time.Millisecond), ended.Round(time.Millisecond))
-	if handedOver > testsupport.Paced(1500*time.Millisecond) {
-		t.Errorf("the lock was released %v after the signal: it has waited for the webhook", handedOver)
-	}
-	if ended > testsupport.Paced(5*time.Second) {
-		t.Errorf("the process has ended %v after the signal", ended)
+	if s, ok := other.Status(); !ok || len(s.Events) < 2 || s.Events[1].Event != "released" {
+		t.Errorf("the history: %+v", s.Events)
 	}
 	secretive(t, c)
 }
