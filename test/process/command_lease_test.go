@@ -38,13 +38,11 @@ type stamps struct {
 	file    string
 }
 
-func newStamps(t *testing.T) stamps {
+func newStamps(t *testing.T, lease, grace time.Duration) stamps {
 	t.Helper()
 	dir := t.TempDir()
 	t.Cleanup(func() { // the family of a node that was killed may stamp on for a moment
-		for until := time.Now().Add(soon); kin(t, "", filepath.Join(dir, "stamps")) > 0 && time.Now().Before(until); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		testsupport.Await(t, "the last stamps", func() bool { return kin(t, "", filepath.Join(dir, "stamps")) == 0 })
 	})
 	script := filepath.Join(dir, "stamping")
 	if err := os.WriteFile(script, []byte(stamping), 0o600); err != nil {
@@ -57,15 +55,15 @@ func newStamps(t *testing.T) stamps {
 		s.proxies = append(s.proxies, s.server.Proxy())
 	}
 	s.Cluster = cluster.Start(t, cluster.Options{
-		Nodes: nodes, TTL: ttl, LockKey: lockKey, MayExit: true,
+		Nodes: nodes, TTL: lease, LockKey: lockKey, MayExit: true,
 		RedisURLOf: func(node int) string { return s.server.URLThrough(s.proxies[node]) },
 		JobsYAML: fmt.Sprintf(`
 - name: stubborn
   schedule: "@every 1s"
-  grace: 1m
+  grace: %v
   command: [/bin/bash, %q]
   env: {STAMPS: %q}
-`, script, s.file),
+`, grace, script, s.file),
 	})
 	return s
 }
@@ -191,7 +189,7 @@ func TestNothingOfACommandIsLeftWhenAnotherNodeLeads(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStamps(t)
+			s := newStamps(t, ttl, time.Minute)
 			leader, place, epoch := s.begun()
 			c.end(s, leader, place)
 			s.ended(epoch, s.won(leader, epoch), "another node led")
@@ -202,7 +200,7 @@ func TestNothingOfACommandIsLeftWhenAnotherNodeLeads(t *testing.T) {
 // With Redis itself frozen nobody can win; the lease ends all the same.
 func TestNothingOfACommandIsLeftWhenTheLeaseEndsInAFrozenRedis(t *testing.T) {
 	t.Parallel()
-	s := newStamps(t)
+	s := newStamps(t, ttl, time.Minute)
 	_, _, epoch := s.begun()
 	s.server.Freeze()
 	frozen := time.Now()
@@ -218,19 +216,19 @@ func TestCommandIsEndedSoonAfterItsLockIsGone(t *testing.T) {
 		name string
 		do   []any
 	}{
-		{"another has it", []any{"SET", lockKey, "thief", "PX", 60_000}},
+		{"another has it", []any{"SET", lockKey, "thief", "PX", untilLost.Milliseconds()}},
 		{"it is deleted", []any{"DEL", lockKey}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStamps(t)
+			s := newStamps(t, untilLost, time.Second)
 			_, place, epoch := s.begun()
 			s.proxies[1-place].Block() // seen by who stands by, the loss would be Redis' own: the leader puts the lock back
 			if _, err := s.conn.Do(c.do[0].(string), c.do[1:]...); err != nil {
 				t.Fatal(err)
 			}
-			// It is noticed by the next renewal, and the window that was trusted is not used up.
-			s.ended(epoch, time.Now().Add(ttl*9/10), "the lease had passed")
+			// The next renewal finds it, and the grace begins: the window that was trusted would go on for an hour.
+			s.Await(soon, "the family to be gone", func() bool { return kin(t, strconv.FormatInt(epoch, 10), s.file) == 0 })
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"baton/internal/testsupport"
 )
@@ -41,13 +40,14 @@ func TestATerminalsInterruptReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	l := newLocks(t, testsupport.StartRedis(t))
 	ours, theirs := testsupport.Terminal(t)
-	p := l.lockAt(theirs, "a", "-c", "trap 'echo got; echo x > heard' INT; echo x > began; until [ -e enough ]; do sleep 0.01; done; exit 7")
+	p := l.lockAt(theirs, "a", "-c", "trap 'echo got; echo x > heard' INT; trap 'echo x > later' USR1; echo x > began; until [ -e enough ]; do sleep 0.01; done; exit 7")
 	l.file("began")
 	if _, err := ours.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}
 	l.file("heard")
-	time.Sleep(100 * time.Millisecond) // a second one would be there by then
+	p.signal(syscall.SIGUSR1) // what is passed on after the interrupt, comes after it
+	l.file("later")
 	if err := os.WriteFile(filepath.Join(l.dir, "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

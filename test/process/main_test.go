@@ -19,5 +19,9 @@ const lockKey = "baton"
 // soon is generous: two cores may run everything at once.
 const soon = time.Minute
 
-// ttl is a lease that a process keeps although others want the processors.
-var ttl = testsupport.Paced(2 * time.Second).Round(100 * time.Millisecond)
+// ttl is a lease that a process keeps although others want the processors: for tests of what is
+// done before a lease ends.
+const ttl = 10 * time.Second
+
+// untilLost is a lease that no test waits for: what ends before it ends for another reason.
+const untilLost = time.Hour
