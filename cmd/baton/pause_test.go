@@ -26,7 +26,7 @@ func TestStatusOfAPausedElectionPromisesNoNextRun(t *testing.T) {
 func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	c := newCLI(t)
 	c.env["BATON_REDIS"] = useRedis(t).URL()
-	c.env["BATON_TTL"] = lease()
+	c.env["BATON_TTL"] = lease
 	log1, _ := c.daemon("--node-id", "db1", "--http", "off")
 	c.until("db1\n", "leader")
 	log2, _ := c.daemon("--node-id", "db2", "--http", "off")
@@ -149,7 +149,7 @@ func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 
 func TestNoNodeLeadsAfterAResumeIfAForeignClientHasTheLock(t *testing.T) {
 	c, r := newCLI(t), useRedis(t)
-	c.env["BATON_REDIS"], c.env["BATON_TTL"] = r.URL(), lease()
+	c.env["BATON_REDIS"], c.env["BATON_TTL"] = r.URL(), lease
 	if got := c.run("pause", "--no-wait"); got.code != cmdline.ExitOK {
 		t.Fatalf("%+v", got)
 	}

@@ -12,7 +12,7 @@ import (
 // opened must not keep anybody from handing the lead over.
 func TestAnElectionIsDirectedWithoutTheSourcesOfItsJobs(t *testing.T) {
 	c := newCLI(t)
-	cluster := "redis:\n  cluster: [\"" + strings.Join(testsupport.StartCluster(t).Addresses(), `", "`) + "\"]\nelection: {ttl: " + lease() + "}\n"
+	cluster := "redis:\n  cluster: [\"" + strings.Join(testsupport.StartCluster(t).Addresses(), `", "`) + "\"]\nelection: {ttl: " + lease + "}\n"
 	c.file("node.yaml", cluster)
 	// In a Cluster the counters would have to be in one slot with their index.
 	c.file("jobs.yaml", cluster+`databases: {main: {driver: sqlite, dsn: "file:main.db"}}

@@ -31,7 +31,7 @@ func tail(text string, most int) string { return text[max(0, len(text)-most):] }
 
 func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 	c, redis := newCLI(t), testsupport.StartRedis(t)
-	c.env["BATON_REDIS"], c.env["BATON_TTL"], c.env["TERM"] = redis.URL(), lease(), "xterm"
+	c.env["BATON_REDIS"], c.env["BATON_TTL"], c.env["TERM"] = redis.URL(), lease, "xterm"
 	seen, screen := terminal(t, 100, 30)
 	ctx, interrupt := context.WithCancel(t.Context())
 	code := make(chan int, 1)

@@ -12,7 +12,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	c := newCLI(t)
 	server := useRedis(t)
 	c.env["BATON_REDIS"] = server.URL()
-	c.env["BATON_TTL"] = lease()
+	c.env["BATON_TTL"] = lease
 	c.want(cmdline.ExitOK, "no locks are held\n", "", "who")
 	c.file("two.yaml", "jobs:\n  - {name: report, schedule: \"@yearly\", lock: reports, command: [\"true\"]}\n")
 	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0", "--config", "two.yaml")
