@@ -63,7 +63,7 @@ func newLab(t *testing.T) *lab {
 	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
 	db.Exec(t, "CREATE TRIGGER no_bad BEFORE INSERT ON articles WHEN NEW.id = 'bad' BEGIN SELECT RAISE(ABORT, 'bad is not wanted'); END")
 	server := testsupport.StartRedis(t)
-	l := &lab{t: t, db: db, conn: server.Conn(), browser: startBrowser(t), ttl: testsupport.Paced(2 * time.Second)}
+	l := &lab{t: t, db: db, conn: server.Conn(), browser: startBrowser(t), ttl: 10 * time.Second}
 	l.Cluster = cluster.Start(t, cluster.Options{
 		TTL: l.ttl, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: jobs,
 		HTTPYAML: fmt.Sprintf("token_file: %q", file), MayExit: true,

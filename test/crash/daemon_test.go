@@ -19,7 +19,6 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon"
 	"baton/internal/daemon/tasks"
-	"baton/internal/testsupport"
 	"baton/internal/testsupport/child"
 )
 
@@ -89,7 +88,7 @@ const (
 func newPair(t *testing.T, l *lab) *pair {
 	t.Helper()
 	p := &pair{lab: l, t: t, conn: l.data.Conn(), lock: l.redis.Conn(), dir: t.TempDir(),
-		lease: testsupport.Paced(2 * time.Second).Round(100 * time.Millisecond), nodes: map[string]*daemonProcess{},
+		lease: 10 * time.Second, nodes: map[string]*daemonProcess{},
 		names: map[string]string{}, sums: map[string]int{}}
 	l.db.Exec(t, fmt.Sprintf(peopleSQL, captured)+l.engine())
 	for _, id := range []string{"one", "two"} {

@@ -164,7 +164,7 @@ func measure(t *testing.T, k kind, db *testsupport.Database, values, size int, f
 %s`, k.from, k.to, k.columns(), flush),
 	})
 	began := time.Now()
-	n.Await(testsupport.Paced(5*time.Minute), "all rows", func() bool {
+	n.Await(20*time.Minute, "all rows", func() bool {
 		time.Sleep(100 * time.Millisecond)
 		return db.Rows(t, "SELECT COUNT(*) FROM q")[0][0] == strconv.Itoa(values)
 	})

@@ -125,16 +125,6 @@ func (p *locker) signal(s syscall.Signal) time.Time {
 	return time.Now()
 }
 
-// runs reports whether it has not ended yet.
-func (p *locker) runs() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
-
 // wait waits for the end, and fails if that takes too long.
 func (p *locker) wait() ending {
 	p.t.Helper()

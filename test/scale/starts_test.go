@@ -17,7 +17,7 @@ import (
 const (
 	manyStarts = 1000 // of the same slot
 	busyLoops  = 8    // for each processor
-	startsTake = 45 * time.Second
+	enough     = 100  // starts, and several renewals, among all that is started
 )
 
 // A leader of whose jobs a thousand are due at once, on a host whose processors are wanted by
@@ -28,10 +28,8 @@ func TestALeaderThatStartsManyProcessesKeepsItsLease(t *testing.T) {
 	for i := range manyStarts {
 		fmt.Fprintf(&jobs, "- {name: j%03d, schedule: \"@every 1m\", command: [/bin/true]}\n", i)
 	}
-	lease := testsupport.Paced(3 * time.Second).Round(100 * time.Millisecond)
-	c := cluster.Start(t, cluster.Options{Nodes: 1, TTL: lease, RedisURL: server.URL(), JobsYAML: jobs.String()})
+	c := cluster.Start(t, cluster.Options{Nodes: 1, RedisURL: server.URL(), JobsYAML: jobs.String()})
 	leader := c.AwaitLeader(time.Minute)
-	time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute - 2*time.Second)))
 	for range busyLoops * runtime.NumCPU() {
 		loop := exec.Command("/bin/sh", "-c", "while :; do :; done")
 		if err := loop.Start(); err != nil {
@@ -42,21 +40,23 @@ func TestALeaderThatStartsManyProcessesKeepsItsLease(t *testing.T) {
 			_ = loop.Wait()
 		})
 	}
-	time.Sleep(startsTake)
+	conn := server.Conn()
+	ran := 0
+	c.Await(4*time.Minute, "commands to have run", func() bool {
+		ran = 0
+		for i := range manyStarts {
+			if done, err := redis.Bool(conn.Do("HEXISTS", fmt.Sprintf("{baton}:job:j%03d", i), "result_id")); err == nil && done {
+				ran++
+			}
+		}
+		time.Sleep(time.Second) // these are many questions
+		return ran >= enough
+	})
 	if code, ended := leader.Exited(); ended {
 		t.Fatalf("the leader has ended with code %d", code)
 	}
 	if lost := leader.Lines("stopping to lead: ending the jobs"); len(lost) > 0 {
-		t.Errorf("with a lease of %v the leader has lost it %d times, first at %v", lease, len(lost), lost[0].Time)
+		t.Errorf("the leader has lost its lease %d times, first at %v", len(lost), lost[0].Time)
 	}
-	ran, conn := 0, server.Conn()
-	for i := range manyStarts {
-		if done, err := redis.Bool(conn.Do("HEXISTS", fmt.Sprintf("{baton}:job:j%03d", i), "result_id")); err == nil && done {
-			ran++
-		}
-	}
-	t.Logf("with a lease of %v %d of %d commands have run in %v", lease, ran, manyStarts, startsTake)
-	if ran < 10 {
-		t.Errorf("only %d commands have run", ran)
-	}
+	t.Logf("%d of %d commands have run", ran, manyStarts)
 }

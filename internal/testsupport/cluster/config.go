@@ -12,7 +12,7 @@ import (
 // Options describe a cluster. The zero value of a field means its default.
 type Options struct {
 	Nodes int           // default 3; they are named n1, n2, ...
-	TTL   time.Duration // default 2s, more on a busy machine
+	TTL   time.Duration // default 10s: a busy machine takes it from no node
 	// RedisURL is required unless RedisURLOf is set, which may give every node
 	// (0, 1, ...) a way of its own, for example through a proxy.
 	RedisURL   string
@@ -47,7 +47,7 @@ func (o *Options) setDefaults() {
 		o.Nodes = 3
 	}
 	if o.TTL == 0 {
-		o.TTL = testsupport.Paced(2 * time.Second).Round(100 * time.Millisecond)
+		o.TTL = 10 * time.Second
 	}
 	if o.LockKey == "" {
 		o.LockKey = "baton"

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"baton/internal/testsupport"
 )
 
 const (
@@ -18,6 +16,10 @@ const (
 	ExitCannotStop = 4
 
 	restartAfter = time.Second // as systemd would
+	// stall is how much later than usual a Tick comes on a machine that stands still, and starved
+	// for how long afterwards a leader may find that it cannot stop.
+	stall   = 100 * time.Millisecond
+	starved = 20 * time.Second
 	// exitAfterThaw is how long after SIGCONT a leader may still find that it cannot stop.
 	exitAfterThaw = 1500 * time.Millisecond
 )
@@ -32,12 +34,14 @@ type Record interface {
 // test's goroutine, and its units do.
 type Supervisor struct {
 	Units []*Unit
-	// CannotStop counts the exits with that code soon after SIGSTOP.
+	// CannotStop counts the exits with that code soon after SIGSTOP, or after the machine stood still.
 	CannotStop int
 	// Moved is told where a node is found from now on, "" for nowhere.
 	Moved func(id, url string)
 
-	record Record
+	record  Record
+	ticked  time.Time // last
+	stalled time.Time // when the machine last stood still, by the time between two ticks
 }
 
 // Unit is a node and what its supervisor knows of it.
@@ -65,6 +69,11 @@ func Supervise(c *Cluster, r Record) *Supervisor {
 
 // Tick looks after the nodes once: it tells how they ended, and starts them again.
 func (s *Supervisor) Tick() {
+	began := time.Now()
+	if !s.ticked.IsZero() && began.Sub(s.ticked) > stall {
+		s.stalled = began
+	}
+	defer func() { s.ticked = time.Now() }() // a start takes its time
 	for _, u := range s.Units {
 		now := time.Now()
 		switch {
@@ -97,9 +106,9 @@ func (s *Supervisor) ended(u *Unit) {
 	case code == ExitCannotStop && time.Since(u.thawed) < exitAfterThaw:
 		s.CannotStop++
 		how += ": it woke up beyond its lease and could not stop"
-	case code == ExitCannotStop && testsupport.Paced(time.Second) >= 3*time.Second/2:
+	case code == ExitCannotStop && time.Since(s.stalled) < starved:
 		s.CannotStop++
-		how += ": it could not stop in time on a machine that is busy with other work"
+		how += ": it could not stop in time on a machine that had stood still"
 	default:
 		s.record.Wrong("%s, and nobody had asked it to; its log ends with:\n%s", how, tail(u.Log(), 2000))
 	}
