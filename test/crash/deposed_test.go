@@ -20,7 +20,7 @@ func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
 		scenes = append(scenes, l.scenes(t, deposed, insideTransactions, true)...)
 		var cells waiting
 		for _, s := range scenes {
-			cells.run(t, s.String(), func(t *testing.T) { comesBy(t, func() bool { return l.cell(t, s.kind).deposed(s.point) }) })
+			cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).deposed(s.point) })
 		}
 		cells.wait()
 		l.nothingLeft(t)
@@ -34,7 +34,7 @@ func TestLeaderThatWakesInsideItsTransactionDoesNotCommit(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var cells waiting
 		for _, s := range l.matrix(t, often, insideTransactions) {
-			cells.run(t, s.String(), func(t *testing.T) { comesBy(t, func() bool { return l.cell(t, s.kind).overtaken(s.point) }) })
+			cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).overtaken(s.point) })
 		}
 		cells.wait()
 		l.nothingLeft(t)
@@ -68,7 +68,8 @@ type frozen struct {
 	end  chan error
 }
 
-// freeze starts a leader and returns when it has come to p; nil if it never does, and has flushed everything.
+// freeze starts a leader and returns when it has come to p. How many pages a capture has depends on when its changes
+// came: more is written until the leader comes there.
 func (c *cell) freeze(p point, lease time.Duration) *frozen {
 	c.t.Helper()
 	reached, gate := make(chan struct{}), make(chan struct{})
@@ -83,41 +84,38 @@ func (c *cell) freeze(p point, lease time.Duration) *frozen {
 		end:  make(chan error, 1),
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
-	go func() {
-		defer cancel()
-		_, err := f.node.persist(ctx)
-		f.end <- err
-		close(f.end)
-	}()
+	var running sync.WaitGroup
+	persist := func() {
+		running.Go(func() {
+			_, err := f.node.persist(ctx)
+			f.end <- err
+		})
+	}
 	c.t.Cleanup(func() { // its connections are closed after that
 		f.wake()
 		cancel()
-		for range f.end { // until it has ended, whoever read how
-		}
+		running.Wait()
 	})
-	select {
-	case <-reached:
-		return f
-	case err := <-f.end:
-		if err != nil {
-			c.t.Fatalf("the leader ended before it came to %q: %v", p, err)
+	for persist(); ; persist() {
+		select {
+		case <-reached:
+			return f
+		case err := <-f.end:
+			if err != nil {
+				c.t.Fatalf("the leader ended before it came to %q: %v", p, err)
+			}
+			c.traffic("again")
 		}
-		c.release(f.node)
-		c.check()
-		return nil
 	}
 }
 
-// deposed lets a successor finish before the leader wakes up at p. It reports whether the leader came by p.
-func (c *cell) deposed(p point) bool {
+// deposed lets a successor finish before the leader wakes up at p.
+func (c *cell) deposed(p point) {
 	c.t.Helper()
 	c.fill()
 	// The server must end a transaction whose client is frozen: after a quarter of
 	// the lease, or a second.
 	old := c.freeze(p, 2*time.Second)
-	if old == nil {
-		return false
-	}
 	c.traffic("second")
 	c.expire()
 	successor := c.leader("successor", c.stores, ignore)
@@ -148,19 +146,15 @@ func (c *cell) deposed(p point) bool {
 	c.release(old.node)
 	c.fresh()
 	c.check()
-	return true
 }
 
 // overtaken wakes a leader up inside its transaction, as soon as its successor has
 // the fence or is seen to wait for it. The successor writes nothing before the old
-// leader has ended, so that only the fence can stop that one. It reports whether the leader came by p.
-func (c *cell) overtaken(p point) bool {
+// leader has ended, so that only the fence can stop that one.
+func (c *cell) overtaken(p point) {
 	c.t.Helper()
 	c.fill()
 	old := c.freeze(p, time.Minute) // that is not how its transaction ends
-	if old == nil {
-		return false
-	}
 	c.traffic("second")
 	c.expire()
 	taken, goOn := make(chan struct{}), make(chan struct{})
@@ -202,7 +196,6 @@ func (c *cell) overtaken(p point) bool {
 	c.release(old.node)
 	c.fresh()
 	c.check()
-	return true
 }
 
 // patience is how long a successor is watched that must wait.

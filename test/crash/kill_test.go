@@ -2,20 +2,9 @@ package crash_test
 
 import "testing"
 
-// tries is how often a cell is tried until the flush comes by its step: how many pages a capture has depends
-// on when its changes came.
+// tries is how often a process is started until its flush comes by the step: how many pages a capture has
+// depends on when its changes came.
 const tries = 20
-
-// comesBy tries a cell until its flush comes by its step.
-func comesBy(t *testing.T, cell func() bool) {
-	t.Helper()
-	for range tries {
-		if cell() {
-			return
-		}
-	}
-	t.Error("the flush never came by it")
-}
 
 // A process that is killed at any step of the protocol, however often it had come
 // by that step, leaves what a fresh process finishes exactly.
