@@ -75,6 +75,7 @@ func TestWhatTheWorkReturns(t *testing.T) {
 
 // The context ends while the lease still holds, and a new leader comes with Redis.
 func TestContextEndsBeforeTheLeaseWhereRedisIsGone(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
 	l := lockOn(r, "a")
@@ -116,6 +117,7 @@ func TestContextEndsBeforeTheLeaseWhereRedisIsGone(t *testing.T) {
 
 // Five nodes, and whatever happens to their connections: never two at a time, and epochs in order.
 func TestNeverTwoLeaders(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	p := &post{t: t}
 	var proxies []*testsupport.Proxy
@@ -222,6 +224,7 @@ func TestChangesAreToldAndLogged(t *testing.T) {
 }
 
 func TestPriorityObserverAndOrders(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	p := &post{t: t}
 	watching := lockOn(r, "watcher")
@@ -303,6 +306,7 @@ func TestPasswordInTheURL(t *testing.T) {
 }
 
 func TestEveryDeploymentHasTheLock(t *testing.T) {
+	t.Parallel()
 	cluster, sentinel := testsupport.StartCluster(t), testsupport.StartSentinel(t)
 	var quorum []baton.Redis
 	for range 3 {

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("REDIS_URL", r.URL()); err != nil {
 		panic(err)
 	}
+	testsupport.AtOnce(6)
 	testsupport.Main(m, r.Stop)
 }
 

@@ -88,6 +88,7 @@ func (p *process) says(t *testing.T, prefix string) string {
 
 // A leader that is killed is followed after the rest of its lease.
 func TestLeaderThatIsKilledIsFollowed(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	first := startLeader(t, r, "")
 	epoch := first.says(t, "begin")
@@ -102,6 +103,7 @@ func TestLeaderThatIsKilledIsFollowed(t *testing.T) {
 
 // One that was stopped finds on waking that its term is over, and its epoch is below the next one's.
 func TestLeaderThatWasStoppedDoesNotLeadOn(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	first := startLeader(t, r, "")
 	epoch := first.says(t, "begin")
@@ -127,6 +129,7 @@ func TestLeaderThatWasStoppedDoesNotLeadOn(t *testing.T) {
 
 // Work that does not end is ended with its process, before another can lead.
 func TestWorkThatDoesNotEndIsEndedWithItsProcess(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	first := startLeader(t, r, "deaf")
 	first.says(t, "begin")
@@ -139,6 +142,7 @@ func TestWorkThatDoesNotEndIsEndedWithItsProcess(t *testing.T) {
 
 // The commands of baton see and order library nodes, and the locks exclude each other.
 func TestTheSameLockAsBatons(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	p := &post{t: t}
 	causes := make(chan error, 10)
