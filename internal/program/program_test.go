@@ -279,7 +279,7 @@ func TestLostLockLeavesNoLongGrace(t *testing.T) {
 func TestGraceBeyondTheLeaseEndsNothing(t *testing.T) {
 	t.Parallel()
 	j, o, _ := trial("sleep 0.7")
-	lease := testsupport.Paced(1500 * time.Millisecond)
+	const lease = 20 * time.Second // no machine takes so long for the command
 	o.UntilHardStop, o.Drain = func() time.Duration { return lease }, 400*time.Millisecond
 	j.Grace = time.Minute
 	if result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun); err != nil || result.ExitCode == nil {

@@ -14,7 +14,6 @@ import (
 	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/redislock"
-	"baton/internal/testsupport"
 )
 
 // manual is a run that was asked for.
@@ -101,7 +100,7 @@ func TestRequestThatWaitsForAnotherRunIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	_, l := ledgerRig(t)
 	r := Request{Job: "users", ID: "m1", By: "by alice"}
-	life := testsupport.Paced(200 * time.Millisecond)
+	const life = 2 * time.Second // outlives the next step
 	if err := l.Request(t.Context(), r, life); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 
 // lockOn is a lock with a lease that a busy machine can keep.
 func lockOn(r *testsupport.Redis, node string) baton.Lock {
-	return baton.Lock{Key: "lock", Redis: baton.Redis{URL: r.URL()}, TTL: testsupport.Paced(2 * time.Second), Node: node}
+	return baton.Lock{Key: "lock", Redis: baton.Redis{URL: r.URL()}, TTL: 6 * time.Second, Node: node}
 }
 
 func TestLeaderIsFollowedAtOnceWhenItsContextEnds(t *testing.T) {
@@ -124,7 +124,7 @@ func TestNeverTwoLeaders(t *testing.T) {
 	for i := range 5 {
 		proxies = append(proxies, r.Proxy())
 		l := lockOn(r, fmt.Sprint("node", i))
-		l.Redis.URL, l.TTL = r.URLThrough(proxies[i]), testsupport.Paced(time.Second)
+		l.Redis.URL, l.TTL = r.URLThrough(proxies[i]), 3*time.Second
 		start(t, l, p.lead)
 	}
 	for round := range int32(8) {

@@ -9,7 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
-	"baton/internal/testsupport"
 )
 
 // Redis serves one command at a time: what takes one of ours long, it takes from
@@ -109,8 +108,9 @@ func callOf(args []string) string {
 }
 
 // slowFrom is less than what any command takes that does all rows at once: 10 ms for 50,000 on a
-// machine at ease. On a busy one Redis itself waits for a processor in the middle of a command.
-var slowFrom = testsupport.Paced(4 * time.Millisecond)
+// machine at ease. On a busy one Redis itself waits for a processor in the middle of a command: of
+// many attempts not always in the same one.
+const slowFrom = 4 * time.Millisecond
 
 // slowCommands flushes once and returns the calls that took longer.
 func (g *rig) slowCommands(src flush.Source, want int64) map[string]string {
