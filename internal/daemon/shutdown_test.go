@@ -44,6 +44,8 @@ func TestSystemdHearsOfTheShutdownWhenItBegins(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	c := config.Config{}.WithDefaults()
 	c.Redis.URL, c.HTTP.Listen = r.URL(), "off"
+	c.Election = config.Election{TTL: time.Minute, AttemptTimeout: 4 * time.Second}
+	c = c.WithDefaults()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -52,15 +54,14 @@ func TestSystemdHearsOfTheShutdownWhenItBegins(t *testing.T) {
 	await("READY=1")
 	await("STATUS=leading epoch ")
 	r.Freeze()
-	began, clock := time.Now(), testsupport.StartStopwatch(t)
 	stop()
 	await("STOPPING=1")
-	heard := clock.Took()
-	if err := <-done; err != nil {
+	heard := time.Now()
+	if err := testsupport.Receive(t, "the daemon ends", done); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); heard > c.Election.AttemptTimeout/2 || took < c.Election.AttemptTimeout || clock.Took() > 5*c.Election.AttemptTimeout {
-		t.Errorf("systemd heard of the shutdown after %v, and it took %v, in which it stood still for %v", heard, took, clock.Still())
+	if left := time.Since(heard); left < c.Election.AttemptTimeout/2 {
+		t.Errorf("systemd heard of the shutdown %v before its end; a release without an answer takes %v", left, c.Election.AttemptTimeout)
 	}
 }
 
