@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"baton/internal/config/shape"
 )
 
 // maxFile is far more than a thousand jobs need; beyond it the file is something else.
@@ -122,6 +124,9 @@ func parse(name string, data []byte, env Lookup) (Config, error) {
 		return c, Problems{{Source: name, Message: "larger than 1 MiB: is this baton's configuration?"}}
 	}
 	file, err := parseYAML(data)
+	if excess, ok := errors.AsType[*shape.Excess](err); ok {
+		return c, Problems{{Source: name, Line: excess.Line, Column: excess.Column, Message: excess.Message}}
+	}
 	if err != nil {
 		p := Problem{Source: name, Message: "not YAML: " + err.Error()}
 		// Only the message and the position: the error's own text quotes the
@@ -156,6 +161,10 @@ func parseYAML(data []byte) (file *ast.File, err error) {
 			err = errors.New("the parser gives up; are quotes or brackets unbalanced?")
 		}
 	}()
+	words, err := shape.Tokens(string(data))
+	if err != nil {
+		return nil, err
+	}
 	// Duplicates are allowed here because decode reports them with all the rest.
-	return parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	return parser.Parse(words, 0, parser.AllowDuplicateMapKey())
 }

@@ -45,6 +45,7 @@ func wantProblems(t *testing.T, text, lines string) {
 
 func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
+		{"nested", "node:\n  id: " + strings.Repeat("[", 60_000), "2:37: nested deeper than 32 levels: is this baton's configuration, and is a bracket or the indentation wrong?"},
 		{"not yaml", "node: {id: n\n", "1:7: not YAML: could not find flow mapping end token '}'"},
 		{"not a mapping", "- a\n", "1:1: want key: value pairs here"},
 		{"two documents", "node: {id: n}\n---\nnode: {id: m}\n", "3:5: a second YAML document; baton reads one"},
