@@ -93,30 +93,26 @@ func (s Setup) stopSignal() syscall.Signal {
 	return syscall.Signal(s.StopSignal)
 }
 
-// exit is a child that has ended.
-type exit struct {
-	pid    int
-	status syscall.WaitStatus
-}
-
-// reap waits for every child, also those that were orphaned below, and closes when
-// there is none left.
-func reap() <-chan exit {
-	exits := make(chan exit)
+// reap waits for every child, also those that were orphaned below. It sends how the command ended, and closes when no
+// child is left. It never waits for its receiver: a command that forks without end has thousands of orphans, and each
+// must leave the process table before the next sweep.
+func reap(command int) <-chan syscall.WaitStatus {
+	ended := make(chan syscall.WaitStatus, 1)
 	go func() {
-		defer close(exits)
+		defer close(ended)
+		sent := false // the number of the command may come again
 		for {
-			var e exit
-			var err error
-			e.pid, err = syscall.Wait4(-1, &e.status, syscall.WALL, nil)
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if err != nil {
+			var status syscall.WaitStatus
+			pid, err := syscall.Wait4(-1, &status, syscall.WALL, nil)
+			switch {
+			case errors.Is(err, syscall.EINTR):
+			case err != nil:
 				return
+			case pid == command && !sent:
+				sent = true
+				ended <- status
 			}
-			exits <- e
 		}
 	}()
-	return exits
+	return ended
 }

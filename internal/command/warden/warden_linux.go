@@ -132,7 +132,7 @@ type warden struct {
 
 // attend returns when there is nothing left to watch over.
 func (w *warden) attend(orders <-chan Order, signals <-chan os.Signal) {
-	exits := reap()
+	ended := reap(w.pid)
 	for {
 		timer := time.NewTimer(w.untilNext())
 		select {
@@ -147,8 +147,8 @@ func (w *warden) attend(orders <-chan Order, signals <-chan os.Signal) {
 			if number, ok := s.(syscall.Signal); ok && forwardable(number) {
 				w.signal(number)
 			}
-		case e, ok := <-exits:
-			if !ok || w.exited(e) {
+		case status, ok := <-ended:
+			if !ok || w.exited(status) {
 				timer.Stop()
 				return
 			}
@@ -255,16 +255,13 @@ func (w *warden) sweep() {
 	signalEach(descendants(os.Getpid()), syscall.SIGKILL)
 }
 
-// exited notes who ended. It reports whether there is nothing left to do.
-func (w *warden) exited(e exit) bool {
-	if e.pid != w.pid || w.ended {
-		return false
-	}
+// exited notes how the command ended. It reports whether there is nothing left to do.
+func (w *warden) exited(status syscall.WaitStatus) bool {
 	w.ended = true
-	if e.status.Signaled() {
-		w.result.Signal = int(e.status.Signal())
+	if status.Signaled() {
+		w.result.Signal = int(status.Signal())
 	} else {
-		w.result.Code = e.status.ExitStatus()
+		w.result.Code = status.ExitStatus()
 	}
 	if w.setup.Leave && !w.result.Stopped {
 		return true
