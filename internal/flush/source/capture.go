@@ -39,7 +39,7 @@ var captureSpec = Spec{
 		return p, nil
 	},
 	commands: func(o Options, holds string) []string { // and PSYNC, which no transaction takes
-		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 0", "PUBLISH baton:capture x")
+		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 1", "PUBLISH baton:capture x")
 	},
 	// Which slots a master has; and what stands for a publication, which is in no stream there.
 	clusterCommands: []string{"CLUSTER NODES", "SET baton:capture x"},

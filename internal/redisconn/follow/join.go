@@ -157,7 +157,7 @@ func (h *handshake) introduce() error {
 
 // do sends a command of the handshake.
 func (h *handshake) do(words ...string) (string, error) {
-	if err := h.send(words...); err != nil {
+	if err := h.write(encode(words)); err != nil {
 		return "", err
 	}
 	reply, err := h.reply(h.wait)
@@ -175,11 +175,29 @@ func explained(command string, err error) error {
 	return nil
 }
 
-func (h *handshake) send(words ...string) error {
+// psync asks for the stream from a place on. The first acknowledgement comes in the same packet: from PSYNC on we are
+// a replica at offset 0 for the server, and FAILOVER on a server without writes would choose us.
+func (h *handshake) psync(replID string, from int64) (string, error) {
+	if err := h.requestStream(replID, from); err != nil {
+		return "", err
+	}
+	reply, err := h.reply(h.wait)
+	return reply, explained("PSYNC", err)
+}
+
+func (h *handshake) requestStream(replID string, from int64) error {
+	return h.write(append(encode([]string{"PSYNC", replID, strconv.FormatInt(from, 10)}), ack...))
+}
+
+func encode(words []string) []byte {
 	request := redisconn.AppendCommand(nil, len(words), words[0])
 	for _, word := range words[1:] {
 		request = redisconn.AppendWord(request, word)
 	}
+	return request
+}
+
+func (h *handshake) write(request []byte) error {
 	if err := h.conn.SetWriteDeadline(time.Now().Add(h.wait)); err != nil {
 		return err
 	}
@@ -208,7 +226,7 @@ func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, erro
 	} else if len(from) > 0 {
 		joined.Why = joined.Lost[0]
 	}
-	reply, err := h.do("PSYNC", at.ReplID, fmt.Sprint(at.Offset+1))
+	reply, err := h.psync(at.ReplID, at.Offset+1)
 	if err != nil {
 		return nil, Joined{}, err
 	}
@@ -236,7 +254,7 @@ func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, erro
 // activate asks for a backlog. The server makes one for its first replica, and keeps it for an hour
 // (repl-backlog-ttl) when that has gone. Nothing else is wanted of the reply.
 func (h *handshake) activate() error {
-	if err := h.send("PSYNC", "?", "-1"); err != nil {
+	if err := h.requestStream("?", -1); err != nil {
 		return err
 	}
 	_ = h.conn.SetReadDeadline(time.Now().Add(activateFor))

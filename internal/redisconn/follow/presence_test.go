@@ -54,7 +54,32 @@ func TestAFailoverByHandNeverChoosesUs(t *testing.T) {
 	f := follow(t, master(t, g.redis.URL()))
 	g.Do("SET", "a", 1)
 	f.await(t, "0 SET a 1")
-	// It waits for a replica that has everything, and gives up.
+	failsOverToNobody(t, g)
+}
+
+// On a server without writes everybody is at its offset, 0.
+func TestAFailoverOfAServerWithoutWritesNeverChoosesUs(t *testing.T) {
+	g := newRig(t)
+	s, joined, err := Join(t.Context(), master(t, g.redis.URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() // of a test that fails
+	// Not even in the moment before the stream is followed.
+	if text := g.Str("INFO", "replication"); !strings.Contains(text, "master_repl_offset:0\r") || !strings.Contains(text, "port=65536,state=online,offset=1,") {
+		t.Fatalf("the server has an offset, or our acknowledgement has not come with PSYNC:\n%s", text)
+	}
+	failsOverToNobody(t, g)
+	begin(t, s, joined)
+	g.Do("SET", "a", 1)
+	if n := g.Num("WAIT", 1, 100); n != 0 {
+		t.Errorf("WAIT counts us: %d", n)
+	}
+}
+
+// failsOverToNobody has the server search for a replica that has everything, and give up.
+func failsOverToNobody(t *testing.T, g *rig) {
+	t.Helper()
 	if _, err := g.Conn.Do("FAILOVER", "TIMEOUT", 1500); err != nil {
 		t.Logf("FAILOVER: %v", err)
 	}

@@ -36,7 +36,7 @@ func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 
 // fullResync asks for all data, and is where the stream begins behind them.
 func (h *handshake) fullResync() (Position, error) {
-	reply, err := h.do("PSYNC", "?", "-1")
+	reply, err := h.psync("?", -1)
 	if err != nil {
 		return Position{}, err
 	}

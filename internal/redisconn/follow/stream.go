@@ -20,9 +20,9 @@ const (
 	silence = 60 * time.Second
 )
 
-// ack says nothing about how far we are: FAILOVER would take us for a replica that has everything, and
-// WAIT would count us.
-var ack = []byte("*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n0\r\n")
+// ack does not say how far we are: FAILOVER would choose us as a replica that has everything, and WAIT would count
+// us. Nor is it 0, which is everything on a server without writes. No offset is 1: the first command has 14 bytes.
+var ack = []byte("*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n1\r\n")
 
 // Position is a place between two commands of a stream, outside MULTI.
 type Position struct {
