@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"baton/cmd/baton/internal/cmdline"
@@ -97,13 +96,9 @@ func TestTheDoctorTellsWhatItWaitsFor(t *testing.T) {
 	p.Hang()
 	c.env["BATON_REDIS"] = r.URLThrough(p)
 	c.env["BATON_TTL"] = "4s"
-	began := testsupport.StartStopwatch(t)
 	got := c.run("doctor")
 	if got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "checking redis ...\n") || strings.Contains(got.stderr, "host") || !strings.Contains(got.stdout, "it does not answer") {
 		t.Errorf("%+v", got)
-	}
-	if took := began.Took(); took > 10*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
 

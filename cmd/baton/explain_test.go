@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/testsupport"
@@ -67,12 +66,8 @@ func TestBreakingALockWithoutRedisSpeaksOfNoQuorum(t *testing.T) {
 
 func TestExplainWithoutRedisSaysSo(t *testing.T) {
 	c := newCLI(t)
-	began := testsupport.StartStopwatch(t)
 	got := c.run("explain", "db1", "--redis", "redis://127.0.0.1:1/0")
 	if got.code != cmdline.ExitFailure || got.stderr != "" || !strings.Contains(got.stdout, "the election cannot be read from here: ") {
 		t.Errorf("%+v", got)
-	}
-	if took := began.Took(); took > 5*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
