@@ -60,8 +60,8 @@ func in(pkg string, dirs ...string) bool {
 // slow are the packages that take longest, the slowest first: they begin first, so that the run
 // does not end with one package at work and the other processors idle.
 var slow = []string{
-	"test/slots", "test/chaos", "test/linear", "internal/daemon", "internal/flush/source", "internal/redislock", "internal/flush/sql", "cmd/baton",
-	"internal/quorum", "internal/status", "test/docs", "test/crash", "test/process", "test/nodes", "internal/job", "test/scale", "test/browser", "internal/demo",
+	"test/slots", "test/chaos", "test/linear", "internal/flush/sql", "internal/flush/source", "internal/daemon", "cmd/baton", "internal/redislock",
+	"internal/flush/verify", "pkg/baton", "test/clients", "test/release", "internal/quorum", "internal/status", "test/docs", "test/crash", "test/process", "test/nodes", "internal/job", "test/scale", "test/browser", "internal/demo",
 	"internal/testsupport", "test/poison", "test/monitoring",
 }
 
