@@ -3,6 +3,7 @@ package source
 import (
 	"crypto/tls"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,36 @@ func TestACaptureNeedsNoMoreThanWhatIsDocumented(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), right[1:]) || !strings.Contains(err.Error(), "ACL SETUSER") {
 			t.Errorf("without %s the run ended with %v", right, err)
 		}
+		if right == "+psync" {
+			healsByItself(t, c, j, rights)
+		}
 		j.die()
 	}
+}
+
+// healsByItself: a stream that is refused is asked for every few seconds, so that what is granted is soon in force.
+func healsByItself(t *testing.T, c testsupport.Client, j *captureJob, rights string) {
+	t.Helper()
+	rejected := func() int {
+		_, stats, _ := strings.Cut(c.Str("INFO", "commandstats"), "cmdstat_psync:")
+		_, calls, _ := strings.Cut(stats, "rejected_calls=")
+		n, _ := strconv.Atoi(calls[:max(0, strings.IndexByte(calls, ','))])
+		return n
+	}
+	limit := time.Now().Add(time.Minute)
+	for before := rejected(); rejected() < before+8; time.Sleep(50 * time.Millisecond) { // only the server counts them
+		if time.Now().After(limit) {
+			t.Fatal("in a minute the stream was not asked for eight times")
+		}
+	}
+	for right := range strings.FieldsSeq(rights) {
+		c.Do("ACL", "SETUSER", "baton", right)
+	}
+	c.Do("SET", "s:healed", "a")
+	for j.run(t.Context()) != nil {
+		if time.Now().After(limit) {
+			t.Fatal("the stream is granted, and not followed")
+		}
+	}
+	j.mustEqual(c)
 }

@@ -19,12 +19,11 @@ import (
 	"baton/internal/redisconn/follow/keys"
 )
 
-// The pauses between two attempts to follow. One that has followed for a while begins anew.
+// The pauses between two attempts to follow. They grow, and begin anew after steadyAfter.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 	steadyAfter  = 30 * time.Second
-	refusedPause = time.Minute // of a stream that an operator has to grant
 )
 
 // line follows one master, for all feeds that there are when it joins the stream.
@@ -112,12 +111,8 @@ func (l *line) run(ctx context.Context) {
 			pause = firstPause
 		}
 		l.hub.doubt()
-		wait := pause
-		if errors.Is(err, follow.ErrRefused) {
-			wait = refusedPause
-		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(pause): // also of a refusal: the next run may come within a second of an operator's grant
 			pause = min(2*pause, longestPause)
 		case <-l.wake:
 		case <-ctx.Done():
