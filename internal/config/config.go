@@ -167,7 +167,13 @@ type Database struct {
 	// DSNInline is the data source name itself; dsn_file keeps the password out
 	// of this file. ${NAME} is replaced from the environment. This or dsn_file is required.
 	DSNInline string `yaml:"dsn" config:"expand"`
+	// Pooler says that a pooler in front of PostgreSQL gives each transaction another session of
+	// the server: transaction. Default: none; baton finds PgBouncer and its kind by itself.
+	Pooler string `yaml:"pooler,omitempty"`
 }
+
+// PoolerTransaction is the value of pooler.
+const PoolerTransaction = "transaction"
 
 // Flush moves what changed in Redis into a table.
 type Flush struct {

@@ -41,7 +41,7 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		"log: {level: loud}", "log: {format: xml}", "election: {acquire: redlock}", "election: {lock_format: hash}", "election: {wait_replicas: -1}",
 		"node: {priority: 1001}", "node: {priority: -1}", "history: {keep: 0}", "history: {keep: 10001}", "max_concurrent_jobs: 0", "redis: {database: -1}",
 		"defaults: {overlap: maybe}", "defaults: {max_overlap: 1}", "defaults: {max_overlap: 0}", "defaults: {catch_up: some}", "defaults: {on_lost: forget}", "defaults: {retry: {limit: 1001}}",
-		"databases: {main: {driver: oracle, dsn: x}}", swapped("type: counters", "type: gauges"), swapped("columns: {", "lanes: 17\n      columns: {"),
+		"databases: {main: {driver: oracle, dsn: x}}", "databases: {main: {driver: postgres, dsn: x, pooler: session}}", swapped("type: counters", "type: gauges"), swapped("columns: {", "lanes: 17\n      columns: {"),
 		swapped("columns: {", "batch_rows: 100001\n      columns: {"), swapped("columns: {", "dead_letters: {per_batch: 0}\n      columns: {"),
 		swapped("key: [id]}", "key: [id], mode: merge}"), swapped("key: [id]}", "key: [id], schema: guess}"), swapped("views: $value", "views: {from: $value, op: max}"),
 		swapped("views: $value", "views: {from: $value, type: money}"), swapped("views: $value", "views: {from: $value, empty: zero}"),

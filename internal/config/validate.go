@@ -180,6 +180,19 @@ func (v *validator) databases() {
 		case db.DSNFile != "" && db.DSNInline != "":
 			v.fail(at+".dsn", "dsn_file is set too; keep one of them")
 		}
+		v.pooler(at+".pooler", db)
+	}
+}
+
+func (v *validator) pooler(path string, db Database) {
+	switch {
+	case db.Pooler == "":
+	case db.Driver != "postgres":
+		v.fail(path, "is for driver: postgres; remove it")
+	case db.Pooler == "statement":
+		v.fail(path, "a pooler in statement mode has no transactions, and baton needs them; set its pool_mode = transaction")
+	default:
+		v.choice(path, db.Pooler, PoolerTransaction)
 	}
 }
 

@@ -31,6 +31,8 @@ type Daemon struct {
 	dir  *ground.Dir
 	cred *syscall.Credential
 	argv func(port int) []string
+	// before, if set, writes what the server reads before it starts.
+	before func(port int) error
 	// ready asks the server for a sign of life, and that it is ours: another
 	// process may have taken the port.
 	ready func(ctx context.Context, d *Daemon) error
@@ -59,6 +61,11 @@ func (d *Daemon) start() error {
 
 // launch runs the server on its port and waits until it answers.
 func (d *Daemon) launch() error {
+	if d.before != nil {
+		if err := d.before(d.port); err != nil {
+			return err
+		}
+	}
 	proc, err := startProcess(d.argv(d.port), d.dir.Path, d.logFile(), d.cred)
 	if err != nil {
 		return err

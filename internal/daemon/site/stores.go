@@ -40,7 +40,9 @@ func OpenDatabase(c config.Config, name string) (*sql.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open.Database(d.Driver, sql.Options{Name: name, DSN: dsn, TTL: c.Election.TTL, MaxConns: Connections(c, name)})
+	return open.Database(d.Driver, sql.Options{
+		Name: name, DSN: dsn, TTL: c.Election.TTL, MaxConns: Connections(c, name), Pooled: d.Pooler == config.PoolerTransaction,
+	})
 }
 
 // Connections are as many as a database's jobs can use at the same time, within reason.

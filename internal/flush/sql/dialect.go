@@ -66,4 +66,7 @@ type Setup struct {
 	MaxConns int
 	Limits   Limits
 	Queries  Queries
+	// Pooled: a pooler may give each transaction another session of the server. Without it a
+	// database finds that out by itself, where it can.
+	Pooled bool
 }

@@ -32,7 +32,7 @@
 // within a savepoint, so that a refused one keeps the old row.
 //
 // PostgreSQL gets a batch as one array a column or, from a thousand rows on, by COPY to
-// a temporary table of the session, from which existing rows are updated and
+// a temporary table, from which existing rows are updated and
 // the others upserted; MySQL prepared statements of many rows; SQLite a prepared
 // statement of one row, many times.
 //
@@ -74,6 +74,25 @@
 // of idling in a transaction a quarter. SQLite has no server to do so. There
 // others find the database busy until the frozen process continues or dies. Since
 // no node could take the fence meanwhile, its commit is right.
+//
+// # Behind a pooler
+//
+// A pooler in transaction mode may give each transaction another session of the server. A batch
+// needs its transaction and nothing of the session, with PostgreSQL always: limits and durability
+// are set in the transaction. Behind a pooler no statement has a name, and temporary tables end
+// with the transaction. Why each promise holds there:
+//
+//   - The check of the fence and COMMIT go to one session: a pooler keeps it for a transaction until
+//     the server says that it has ended. If that session is lost, the pooler closes our connection;
+//     no COMMIT reaches another one.
+//   - The outcome of a COMMIT is looked up in a transaction of its own, by the fence's row and the
+//     ledger's key. These locks are of the old transaction, whoever holds its connection.
+//   - A dead leader's open transaction: when our connection ends, the pooler closes the server's and
+//     the server rolls back. If our host or process freezes, or the pooler does not notice, the
+//     limits of the transaction itself end it in the server: it holds them, not the pooler.
+//   - What waits in the pooler for a session, of a leader that is gone by then, may still begin and
+//     write. It is rolled back: COMMIT is sent only after the answer to the check of the fence.
+//   - The lock of the migrations is their transaction's, and goes with it.
 //
 // # What a table must be
 //

@@ -21,7 +21,8 @@ type Options struct {
 	// TTL is the lease. Waiting for a lock and one statement may take half of it,
 	// idling in a transaction a quarter, one round trip all of it. Default 10 s.
 	TTL      time.Duration
-	MaxConns int // batches at the same time; default 4. SQLite: always 1
+	MaxConns int  // batches at the same time; default 4. SQLite: always 1
+	Pooled   bool // see Setup.Pooled
 }
 
 // Store is one database. It implements flush.Sink. Its methods may be called
@@ -84,7 +85,7 @@ func (s *Store) open(o Options) (err error) {
 		return err
 	}
 	s.marks = newMarksPlan(s.dialect.OwnText, s.prefix)
-	s.database, err = s.dialect.Open(Setup{DSN: o.DSN, MaxConns: o.MaxConns, Limits: s.limits, Queries: s.queries})
+	s.database, err = s.dialect.Open(Setup{DSN: o.DSN, MaxConns: o.MaxConns, Limits: s.limits, Queries: s.queries, Pooled: o.Pooled})
 	return err
 }
 

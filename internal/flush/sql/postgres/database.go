@@ -37,7 +37,9 @@ type postgres struct {
 	pool    *pgxpool.Pool
 	plans   sql.PlanCache[*compiledPlan]
 	params  map[string]string // settings that the DSN has
-	pooled  atomic.Bool       // a pooler may give each transaction another server session
+	// transacts: the pooler has transactions.
+	transacts atomic.Bool
+	pooled    atomic.Bool // a pooler may give each transaction another server session
 
 	buffers   sync.Pool   // *[]byte, for encoded parameters
 	noStaging atomic.Bool // no temporary tables to be had
@@ -61,14 +63,20 @@ func open(s sql.Setup) (sql.Database, error) {
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnConfig.StatementCacheCapacity, config.ConnConfig.DescriptionCacheCapacity = 0, 0
 	params := config.ConnConfig.RuntimeParams
+	takeOptions(params)
 	config.ConnConfig.RuntimeParams = map[string]string{
 		"client_encoding":  "UTF8", // without it the server expects its own encoding
 		"application_name": cmp.Or(params["application_name"], "baton"),
+	}
+	if options := params["options"]; options != "" {
+		config.ConnConfig.RuntimeParams["options"] = options
+		delete(params, "options")
 	}
 	delete(params, "client_encoding")
 	delete(params, "application_name")
 	db := &postgres{limits: s.Limits, queries: s.Queries, params: params}
 	db.buffers.New = func() any { return new([]byte) }
+	db.pooled.Store(s.Pooled)
 	config.AfterConnect = db.greet
 	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
 		return nil, errDSN

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,10 +22,7 @@ func (p *postgres) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 		p.inspect(ctx, tx, q, r)
 		return nil
 	})
-	switch {
-	case errors.Is(err, errStatementMode):
-		r.Add(finding.SeverityError, err.Error(), sql.FailsForNow, "set pool_mode = transaction in the pooler's configuration")
-	case err != nil:
+	if err != nil {
 		r.Unchecked("durability and rights", err)
 	}
 }

@@ -53,11 +53,7 @@ func (t *session) Run(ctx context.Context, tasks ...sql.Task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
-	err := t.run(ctx, tasks)
-	if t.begins {
-		err = inStatementMode(err)
-	}
-	return t.lost(err)
+	return t.lost(t.run(ctx, tasks))
 }
 
 func (t *session) run(ctx context.Context, tasks []sql.Task) error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"baton/internal/flush/sql"
 )
@@ -68,26 +69,46 @@ func (p *postgres) Settings() string {
 // greet sets up a new connection. A connection whose server process is not the one that it was told
 // of has a pooler in between, which may give each transaction another one.
 func (p *postgres) greet(ctx context.Context, conn *pgx.Conn) error {
-	if p.pooled.Load() {
-		return nil
-	}
-	results, err := conn.PgConn().Exec(ctx, "SELECT pg_backend_pid()").ReadAll()
-	if err != nil {
-		return err
-	}
-	if len(results) != 1 || len(results[0].Rows) != 1 {
-		return errors.New("the server did not say which of its processes this connection has")
-	}
-	if string(results[0].Rows[0][0]) != strconv.FormatUint(uint64(conn.PgConn().PID()), 10) {
+	pg := conn.PgConn()
+	if !p.pooled.Load() {
+		results, err := pg.Exec(ctx, "SELECT pg_backend_pid()").ReadAll()
+		if err != nil {
+			return err
+		}
+		if len(results) != 1 || len(results[0].Rows) != 1 {
+			return errors.New("the server did not say which of its processes this connection has")
+		}
+		if string(results[0].Rows[0][0]) == strconv.FormatUint(uint64(pg.PID()), 10) {
+			return p.setForSession(ctx, pg)
+		}
 		p.pooled.Store(true)
+	}
+	if p.transacts.Load() {
 		return nil
 	}
+	for _, text := range []string{"BEGIN", "ROLLBACK"} {
+		if _, err := pg.Exec(ctx, text).ReadAll(); sqlState(err) == "08P01" {
+			return fmt.Errorf("%w: %w", errStatementMode, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	p.transacts.Store(true)
+	return nil
+}
+
+// setForSession sets what the DSN says.
+func (p *postgres) setForSession(ctx context.Context, pg *pgconn.PgConn) error {
 	if len(p.params) == 0 {
 		return nil
 	}
-	_, err = conn.PgConn().Exec(ctx, "SELECT "+strings.Join(ofDSN(p.params, false), ", ")).ReadAll()
+	_, err := pg.Exec(ctx, "SELECT "+strings.Join(ofDSN(p.params, false), ", ")).ReadAll()
 	return err
 }
+
+// errStatementMode: there are no transactions.
+var errStatementMode = errors.New("the pooler in front of PostgreSQL is in statement mode, which has no transactions: set " +
+	"pool_mode = transaction for this database")
 
 // within runs work in a transaction that is rolled back: work only reads.
 func (p *postgres) within(ctx context.Context, work func(pgx.Tx) error) error {
@@ -98,23 +119,35 @@ func (p *postgres) within(ctx context.Context, work func(pgx.Tx) error) error {
 	defer conn.Release()
 	tx, err := conn.Begin(ctx)
 	if err != nil {
-		return inStatementMode(err)
+		return err
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // the pool closes a connection where this failed
 	if _, err := tx.Exec(ctx, p.Settings()); err != nil {
-		return inStatementMode(err)
+		return err
 	}
 	return work(tx)
 }
 
-// errStatementMode: see inStatementMode.
-var errStatementMode = errors.New("the pooler in front of PostgreSQL is in statement mode, which has no transactions: set " +
-	"pool_mode = transaction for this database")
-
-// inStatementMode explains the error of a pooler that refuses to begin a transaction.
-func inStatementMode(err error) error {
-	if sqlState(err) == "08P01" {
-		return fmt.Errorf("%w: %w", errStatementMode, err)
+// takeOptions moves the settings of libpq's options, as in "-c search_path=shop", to the others. Options
+// that say something else stay: a service may choose the server by them.
+func takeOptions(params map[string]string) {
+	found := map[string]string{}
+	fields := strings.Fields(params["options"])
+	for i := 0; i < len(fields); i++ {
+		setting, ok := strings.CutPrefix(fields[i], "--")
+		if !ok {
+			setting, ok = strings.CutPrefix(fields[i], "-c")
+		}
+		if ok && setting == "" && i+1 < len(fields) {
+			i++
+			setting = fields[i]
+		}
+		name, value, given := strings.Cut(setting, "=")
+		if !ok || !given || strings.Contains(setting, `\`) {
+			return
+		}
+		found[strings.ReplaceAll(name, "-", "_")] = value
 	}
-	return err
+	delete(params, "options")
+	maps.Copy(params, found)
 }
