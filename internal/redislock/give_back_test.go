@@ -88,7 +88,7 @@ func (b *belated) serve(client net.Conn) {
 		}
 		if err != nil {
 			if late { // the server closes the connection when it has carried out all that came before the end
-				_ = server.(*net.TCPConn).CloseWrite() //nolint:forcetypeassert // a TCP server
+				_ = server.(*net.TCPConn).CloseWrite()
 				<-answered
 				b.arrived <- struct{}{}
 			}

@@ -109,10 +109,13 @@ func TestASetThatMovesWithinItsBatchIsExact(t *testing.T) {
 				}))
 				testsupport.AwaitNoError(t, "the set moves at the step", func() error {
 					err := c.run(t.Context())
-					if moved {
+					switch {
+					case moved:
 						return nil
+					case err != nil:
+						return err
 					}
-					return fmt.Errorf("the step is not taken, and the run ended with: %v", err)
+					return errors.New("a run has ended, and the step was not taken")
 				})
 				c.watch(nil)
 				c.settles()
