@@ -37,8 +37,8 @@ func TestExampleIsValid(t *testing.T) {
 // The example names defaults in keys that are commented out, and writes out
 // others: taking both at their word must change nothing.
 func TestExampleShowsTheDefaults(t *testing.T) {
-	written := regexp.MustCompile(`(?m)^  # (priority|candidate|database|username|heartbeat_interval|attempt_timeout|poll_interval|drain|acquire|lock_format|wait_replicas|abdicate_after):`)
-	if n := len(written.FindAll(configs.Example, -1)); n != 12 {
+	written := regexp.MustCompile(`(?m)^  # (priority|candidate|database|username|heartbeat_interval|attempt_timeout|poll_interval|drain|acquire|lock_format|wait_replicas|abdicate_after|rollout_within):`)
+	if n := len(written.FindAll(configs.Example, -1)); n != 13 {
 		t.Fatalf("%d keys are commented out", n)
 	}
 	shown := config.Show(load(t, configs.Example))

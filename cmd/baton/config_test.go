@@ -133,6 +133,7 @@ election:
   acquire: lua
   lock_format: string
   abdicate_after: 30s
+  rollout_within: 5m
 http:
   listen: 127.0.0.1:9747
 log:

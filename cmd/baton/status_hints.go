@@ -124,7 +124,9 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 		return "no other node could take over; on the others:"
 	case diagnose.CodeLeftStage:
 		return fmt.Sprintf("%s of %s, staged by job %s, are flushed by no job", text.Count(p.Count, "change"), stageName(p), p.Job)
-	case diagnose.CodeFailing, diagnose.CodeLate, diagnose.CodeDeadLetters:
+	case diagnose.CodeNoJobs:
+		return "no node leads: none has a job in its configuration"
+	case diagnose.CodeFailing, diagnose.CodeLate, diagnose.CodeUnscheduled, diagnose.CodeDeadLetters:
 		return jobWords(p)
 	}
 	return nodeWords(p, s)
@@ -163,15 +165,20 @@ func endingOf(p diagnose.Problem, s diagnose.Snapshot) string {
 }
 
 func jobWords(p diagnose.Problem) string {
+	lacking := diagnose.Unscheduled{Leader: p.Node}.Words() + " (its configuration has no such job)"
 	late := map[diagnose.Late]string{
 		diagnose.LateNoSuccess: "is late: due at " + show.SlotTime(p.Since) + ", and no success since",
 		diagnose.LateLag:       "is late: behind since " + show.SlotTime(p.Since),
+
+		diagnose.LateUnscheduled: "is late: " + lacking,
 	}[p.Late]
 	switch {
 	case p.Code == diagnose.CodeDeadLetters && p.Count == 0:
 		return p.Job + " put records aside as dead letters in its last run"
 	case p.Code == diagnose.CodeDeadLetters:
 		return fmt.Sprintf("%s has %s waiting", p.Job, text.Count(p.Count, "dead letter"))
+	case p.Code == diagnose.CodeUnscheduled:
+		return p.Job + " is " + lacking
 	case p.Code == diagnose.CodeLate:
 		return p.Job + " " + late
 	case late != "":

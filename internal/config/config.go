@@ -39,18 +39,20 @@ type Node struct {
 	// Priority, 0 to 1000: of the nodes that are there, one with a higher priority
 	// leads before one with a lower. Default: 0.
 	Priority int `yaml:"priority"`
-	// Candidate is false for a node that never leads. Default: true.
+	// Candidate is false for a node that never leads. Default: true if the file has jobs. A node without
+	// jobs that led would keep the jobs of other nodes from running.
 	Candidate *bool `yaml:"candidate"`
 }
 
-// IsCandidate reports whether this node may lead.
+// IsCandidate reports whether this node may lead. WithDefaults decides it where the file does not say.
 func (n Node) IsCandidate() bool { return n.Candidate == nil || *n.Candidate }
 
 // Election is how one leader is chosen. The defaults that depend on the ttl
 // scale down with it, so that setting the ttl alone is always right.
 type Election struct {
 	// LockKey is the Redis key that the nodes contend for; nodes with the same
-	// key and the same Redis are one election. Default: baton.
+	// key and the same Redis are one election. Give each installation its own. With "" the
+	// daemon waits until a key is written there. Default: baton.
 	LockKey string `yaml:"lock_key"`
 	// TTL is the lease: after a crash it takes at most this long until another
 	// node leads. At least 1s. Default: 10s.
@@ -79,6 +81,9 @@ type Election struct {
 	// goes on before it lets another node try. At least the ttl. Default: 30s, or
 	// the ttl if that is longer.
 	AbdicateAfter time.Duration `yaml:"abdicate_after"`
+	// RolloutWithin is how long a change of the jobs may take to reach every node. Until then nodes that
+	// differ are no problem. Default: 5m.
+	RolloutWithin time.Duration `yaml:"rollout_within"`
 }
 
 // The values of acquire and lock_format.

@@ -18,6 +18,8 @@ func Default() Config {
 			TTL:        10 * time.Second,
 			Acquire:    AcquireLua,
 			LockFormat: FormatString,
+
+			RolloutWithin: 5 * time.Minute,
 		},
 		HTTP:    HTTP{Listen: "127.0.0.1:9747"},
 		Log:     Log{Level: "info", Format: "text"},
@@ -37,13 +39,16 @@ func (c Config) WithDefaults() Config {
 		// Without a host name the id stays empty, and Validate asks for it.
 		c.Node.ID, _ = os.Hostname()
 	}
-	candidate := c.Node.IsCandidate()
-	c.Node.Candidate = &candidate
+	if c.Node.Candidate == nil {
+		c.Node.Candidate = new(len(c.Jobs) > 0 || !c.fromFile())
+	}
 	if c.Redis.Sentinel == nil && c.Redis.Cluster == nil {
 		fill(&c.Redis.URL, "redis://127.0.0.1:6379/0")
 	}
 	d := Default()
-	fill(&c.Election.LockKey, d.Election.LockKey)
+	if _, said := c.places["election.lock_key"]; !said { // an empty one is to be replaced: Validate says so
+		fill(&c.Election.LockKey, d.Election.LockKey)
+	}
 	fill(&c.Election.Acquire, d.Election.Acquire)
 	fill(&c.Election.LockFormat, d.Election.LockFormat)
 	fill(&c.HTTP.Listen, d.HTTP.Listen)
@@ -60,6 +65,7 @@ func (c Config) WithDefaults() Config {
 	fill(&e.PollInterval, min(2*time.Second, e.TTL/5))
 	fill(&e.Drain, min(2*time.Second, e.TTL/5))
 	fill(&e.AbdicateAfter, max(30*time.Second, e.TTL))
+	fill(&e.RolloutWithin, d.Election.RolloutWithin)
 
 	c.Notify = slices.Clone(c.Notify)
 	for i := range c.Notify {

@@ -99,6 +99,16 @@ func Load(path string, env Lookup) (Config, error) {
 	return parse(path, data, env)
 }
 
+// fromFile reports whether a file set any value: else flags and environment alone did.
+func (c Config) fromFile() bool {
+	for _, at := range c.places {
+		if at.line > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // readAll returns as much of the file as shows that it is too large.
 func readAll(path string) ([]byte, error) {
 	f, err := os.Open(path)

@@ -127,7 +127,7 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
 		Election: Election{LockKey: "baton", TTL: 10 * time.Second, HeartbeatInterval: 2 * time.Second,
 			AttemptTimeout: time.Second, PollInterval: 2 * time.Second, Drain: 2 * time.Second,
-			Acquire: "lua", LockFormat: "string", AbdicateAfter: 30 * time.Second},
+			Acquire: "lua", LockFormat: "string", AbdicateAfter: 30 * time.Second, RolloutWithin: 5 * time.Minute},
 		HTTP:      HTTP{Listen: "127.0.0.1:9747"},
 		Log:       Log{Level: "info", Format: "text"},
 		History:   History{Keep: 200, MaxAge: 720 * time.Hour},

@@ -20,6 +20,7 @@ func (c Config) Reloadable(old Config) error {
 	} {
 		changed = append(changed, differing(part.path, reflect.ValueOf(part.old), reflect.ValueOf(part.new))...)
 	}
+	changed = slices.DeleteFunc(changed, func(path string) bool { return path == "node.candidate" }) // the elector asks anew
 	// Some values follow from others: those that the operator set come first.
 	set := slices.DeleteFunc(slices.Clone(changed), func(path string) bool { _, ok := c.places[path]; return !ok })
 	if len(set) > 0 {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -101,8 +102,21 @@ func (v *validator) node() {
 // when it asks, but not each time.
 const longestInterval = 30 * time.Second
 
+// noLockKey is the problem of a configuration as the packages install it.
+const noLockKey = "is empty: write a name for this installation, the same on all its hosts; hosts with the same key in the same Redis are one election"
+
+// AwaitsLockKey reports whether all that a configuration lacks is the name of its lock. The packages
+// install one like that, so that two installations never share a lock unnoticed.
+func AwaitsLockKey(err error) bool {
+	problems, ok := errors.AsType[Problems](err)
+	return ok && len(problems) == 1 && problems[0].Path == "election.lock_key" && problems[0].Message == noLockKey
+}
+
 func (v *validator) election() {
 	e := v.Election
+	if e.LockKey == "" {
+		v.fail("election.lock_key", noLockKey)
+	}
 	v.lockKey("election.lock_key", e.LockKey)
 	v.lockDesign()
 	if e.TTL < time.Second {
@@ -147,6 +161,15 @@ func (v *validator) lockDesign() {
 	if e.WaitReplicas < 0 {
 		v.fail("election.wait_replicas", "%d: want 0 or more", e.WaitReplicas)
 	}
+}
+
+// CheckLockKey says what is wrong with a lock key.
+func CheckLockKey(key string) error {
+	var v validator
+	if v.lockKey("election.lock_key", key); key == "" {
+		v.fail("election.lock_key", noLockKey)
+	}
+	return v.problems.err()
 }
 
 // lockKey refuses what would put the keys of one election into different slots

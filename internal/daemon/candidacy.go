@@ -115,7 +115,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	last := o.epochs.Last(ctx, w.Config, w.Databases)
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
-		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: !w.Config.Node.IsCandidate(),
+		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: c.observes,
 		Hints: c.hints, Observe: o.observe,
 		Deferral: func() time.Duration { return n.balancer.Deferral(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
@@ -281,6 +281,12 @@ func (c *candidacy) holdsBack() bool {
 	return r != nil && r.term.Overdue()
 }
 
+// observes reports whether the configuration in force keeps this node from leading.
+func (c *candidacy) observes() bool {
+	w, _ := c.current()
+	return !w.Config.Node.IsCandidate()
+}
+
 func (c *candidacy) jobNames() []string {
 	w, _ := c.current()
 	return tasks.Names(w.Tasks)
@@ -290,6 +296,6 @@ func (c *candidacy) view() direct.View {
 	w, _ := c.current()
 	return direct.View{
 		LockKey: c.lockKey, Election: c.election, Ledger: c.ledger, Stages: c.registry,
-		Tasks: work.Plain(w.Tasks), Poll: c.timing.PollInterval,
+		Tasks: work.Plain(w.Tasks), Poll: c.timing.PollInterval, Rollout: c.rollout(w),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func TestWhatIsWaitedForStaysTold(t *testing.T) {
 		} else {
 			c.waitsFor(want.Ending)
 		}
-		if lock.told != want {
+		if !reflect.DeepEqual(lock.told, want) {
 			t.Errorf("told %+v instead of %+v", lock.told, want)
 		}
 	}

@@ -183,6 +183,7 @@ func (n *node) presence(w *inventory.Workload) redislock.Presence {
 	p := redislock.Presence{
 		Reluctant: n.reluctant.Load(),
 		Version:   n.options.Version, ConfigHash: w.Hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
+		Jobs: append([]string{}, tasks.Names(w.Tasks)...), ConfigMS: w.Since.UnixMilli(),
 	}
 	n.identity.Describe(&p)
 	return p

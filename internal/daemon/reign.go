@@ -139,6 +139,11 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 				abdicate(abdication)
 			}
 		})
+		wg.Go(func() {
+			if !w.Config.Node.IsCandidate() && r.rests(during) {
+				abdicate(&elector.Abdication{Reason: "its configuration keeps it from leading since a reload"})
+			}
+		})
 		select {
 		case <-ctx.Done():
 		case <-r.changed:
@@ -146,6 +151,16 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 		stop()
 		wg.Wait()
 	}
+}
+
+// rests waits until no run goes on, as a reload promises them. It reports false if ctx ends first.
+func (r *reign) rests(ctx context.Context) bool {
+	for len(r.runner.Running()) > 0 {
+		if work.Rest(ctx, idleCheck) != nil {
+			return false
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // forgetGone takes nodes off the list that have been gone for a day: hosts come

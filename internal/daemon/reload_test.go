@@ -18,6 +18,7 @@ import (
 	"baton/internal/daemon/adminsocket"
 	"baton/internal/diagnose"
 	"baton/internal/doctor"
+	"baton/internal/elector"
 	"baton/internal/flush/source/spec"
 	"baton/internal/operate"
 	"baton/internal/redisconn"
@@ -337,4 +338,26 @@ func TestNodesWhoseJobsDifferFromTheLeadersDrift(t *testing.T) {
 	await(t, "the other node to drift", drifts("b"))
 	b.reload(job)
 	await(t, "the other node to drift no more", func() bool { return !drifts("b")() })
+}
+
+// A node that a reload takes the last job from keeps no other from running its own.
+func TestALeaderWithoutJobsGivesTheLeadUpOnceItsRunsHaveEnded(t *testing.T) {
+	t.Parallel()
+	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
+	r.leads()
+	r.reload(r.marking("slow", "@every 1s", "2"))
+	r.awaitMark("slow begins", 1)
+	r.config.Node.Candidate = new(false) // as it is by default without jobs
+	r.reload()
+	await(t, "the end of the term", func() bool { return r.logs.FilterMessage("no longer leading").Len() == 1 })
+	if begun, ended := r.count("slow begins"), r.count("slow ends"); begun != ended {
+		t.Errorf("%d runs had begun, and %d came to their end", begun, ended)
+	}
+	r.config.Node.Candidate = new(true)
+	r.reload(r.marking("again", "@every 1s", "0"))
+	r.awaitMark("again begins", 1)
+	if s := r.snapshot(); len(s.Events) < 2 || s.Events[1].Code != string(elector.CodeAbdicated) || !strings.Contains(s.Events[1].Reason, "since a reload") {
+		t.Errorf("events %+v", s.Events)
+	}
+	r.endsWell()
 }

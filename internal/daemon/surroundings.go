@@ -5,7 +5,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"baton/internal/daemon/inventory"
+	"baton/internal/daemon/tasks"
 	"baton/internal/daemon/work"
+	"baton/internal/diagnose"
 	"baton/internal/operate/direct"
 	"baton/internal/redislock"
 	"baton/internal/status/metrics"
@@ -48,7 +51,13 @@ func (c *candidacy) readOnce(ctx context.Context) bool {
 		return true
 	}
 	w, _ := c.current()
-	return c.watch.ReadOthers(ctx, c.ledger, c.stores, w.Tasks, c.metrics, p.Owner)
+	lacks := func(t tasks.Task) *diagnose.Unscheduled { return c.rollout(w).Unscheduled(p, t) }
+	return c.watch.ReadOthers(ctx, c.ledger, c.stores, w.Tasks, c.metrics, work.Led{Owner: p.Owner, Lacks: lacks})
+}
+
+// rollout is since when a workload is in force, and how long the others may take to follow.
+func (c *candidacy) rollout(w *inventory.Workload) direct.Rollout {
+	return direct.Rollout{Since: w.Since, Within: c.timing.RolloutWithin}
 }
 
 // surroundings are what a picture shows that was asked for and came at those times: it is

@@ -14,8 +14,9 @@ type Late string
 
 // Why a job is late.
 const (
-	LateNoSuccess Late = "no_success" // a slot passed, and no run has succeeded since
-	LateLag       Late = "lag"        // a flush without slots is behind
+	LateNoSuccess   Late = "no_success"  // a slot passed, and no run has succeeded since
+	LateLag         Late = "lag"         // a flush without slots is behind
+	LateUnscheduled Late = "unscheduled" // the leader's configuration has not the job
 )
 
 // Span is a time from its first moment to its last.
@@ -87,8 +88,12 @@ func (j Job) LateAfter() time.Duration {
 // IsLate reports why the job is late; "" if it is not.
 func (j Job) IsLate(now time.Time) Late {
 	limit := j.LateAfter()
+	u := j.Unscheduled
+	overdue := limit > 0 && j.Overdue(now) > limit
 	switch {
-	case limit == 0 || j.Overdue(now) <= limit:
+	case u != nil && (overdue || j.Paused == nil && now.After(u.LateFrom)):
+		return LateUnscheduled
+	case !overdue:
 		return ""
 	case j.Always:
 		return LateLag

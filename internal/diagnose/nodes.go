@@ -25,6 +25,32 @@ func (s Snapshot) Drifted(n Node) bool {
 	return leader >= 0 && !n.Silent() && n.ConfigHash != s.Nodes[leader].ConfigHash
 }
 
+// Unsettled reports whether a node that drifts still has time: a change of the jobs reaches one node after the other.
+func (s Snapshot) Unsettled(n Node) bool {
+	changed := n.ConfigSince
+	for _, other := range s.Nodes {
+		if s.leads(other.ID) && other.ConfigSince.After(changed) {
+			changed = other.ConfigSince
+		}
+	}
+	return !changed.IsZero() && s.Clock().Sub(changed) <= s.RolloutWithin.Duration()
+}
+
+// Jobless reports whether every node that is there says that its configuration has no jobs: then none campaigns.
+func (s Snapshot) Jobless() bool {
+	live := 0
+	for _, n := range s.Nodes {
+		switch {
+		case n.Silent():
+		case n.Jobs == nil || *n.Jobs > 0 || !n.Observer:
+			return false
+		default:
+			live++
+		}
+	}
+	return live > 0
+}
+
 // CouldLead reports whether a node that does not lead could take over.
 func (s Snapshot) CouldLead(n Node) bool {
 	return !s.leads(n.ID) && !n.Silent() && !n.Observer && n.Aside == ""

@@ -12,20 +12,22 @@ type Code string
 
 // What can be wrong.
 const (
-	CodeNoLeader    Code = "no_leader"      // the lock is free
-	CodePaused      Code = "paused"         // no node leads since an operator wants it so
-	CodeForeign     Code = "foreign_holder" // a client that is not baton holds the lock
-	CodeEnding      Code = "handing_over"   // the leader gives the lead up, and waits for runs; or has just done so
-	CodeNoStandby   Code = "no_standby"     // no other node could take over
-	CodeSilent      Code = "node_silent"    // a node has not reported for long
-	CodeMissing     Code = "node_missing"   // a node led, and has not reported since
-	CodeTwin        Code = "node_twin"      // two processes have one node.id
-	CodeClock       Code = "node_clock"     // the clock of a host is wrong
-	CodeDrift       Code = "node_drift"     // a node is configured otherwise than the leader
-	CodeFailing     Code = "job_failing"    // the last run that counts failed
-	CodeLate        Code = "job_late"       // see [Job.IsLate]
-	CodeDeadLetters Code = "dead_letters"   // records wait that did not fit their table
-	CodeLeftStage   Code = "stage_left"     // no job flushes what is staged
+	CodeNoLeader    Code = "no_leader"       // the lock is free
+	CodeNoJobs      Code = "no_jobs"         // the lock is free, since no node has a job
+	CodePaused      Code = "paused"          // no node leads since an operator wants it so
+	CodeForeign     Code = "foreign_holder"  // a client that is not baton holds the lock
+	CodeEnding      Code = "handing_over"    // the leader gives the lead up, and waits for runs; or has just done so
+	CodeNoStandby   Code = "no_standby"      // no other node could take over
+	CodeSilent      Code = "node_silent"     // a node has not reported for long
+	CodeMissing     Code = "node_missing"    // a node led, and has not reported since
+	CodeTwin        Code = "node_twin"       // two processes have one node.id
+	CodeClock       Code = "node_clock"      // the clock of a host is wrong
+	CodeDrift       Code = "node_drift"      // a node is configured otherwise than the leader
+	CodeFailing     Code = "job_failing"     // the last run that counts failed
+	CodeLate        Code = "job_late"        // see [Job.IsLate]
+	CodeUnscheduled Code = "job_unscheduled" // the leader's configuration has not the job: see [Unscheduled]
+	CodeDeadLetters Code = "dead_letters"    // records wait that did not fit their table
+	CodeLeftStage   Code = "stage_left"      // no job flushes what is staged
 	CodeRedis       Code = "redis_unavailable"
 	CodeStore       Code = "store_unavailable" // jobs that read a store fail
 )
@@ -72,6 +74,8 @@ func (s Snapshot) electionProblems() (all []Problem) {
 		all = append(all, Problem{Code: CodePaused, Command: "baton resume"})
 	case s.HandedOver("") != nil:
 		all = append(all, Problem{Code: CodeEnding, Node: s.HandedOver("").NodeID, Command: "baton status"})
+	case s.Leader == nil && s.Jobless():
+		all = append(all, Problem{Code: CodeNoJobs, Command: "baton config check"})
 	case s.Leader == nil:
 		all = append(all, Problem{Code: CodeNoLeader, Grave: true, Command: "baton explain"})
 	case s.Leader.Foreign:
@@ -103,12 +107,18 @@ func (s Snapshot) jobProblems() (all []Problem) {
 		if late != "" {
 			p.Since = j.DueAt
 		}
+		if late == LateUnscheduled {
+			p.Since, p.Node = j.Unscheduled.Since, j.Unscheduled.Leader
+		}
 		switch {
 		case j.IsFailing():
 			p.Code, p.Count = CodeFailing, int64(j.ConsecutiveFailures)
 			all = append(all, p)
 		case late != "":
 			p.Code = CodeLate
+			all = append(all, p)
+		case j.Unscheduled != nil:
+			p.Code, p.Grave, p.Node = CodeUnscheduled, false, j.Unscheduled.Leader
 			all = append(all, p)
 		}
 		switch {
@@ -155,7 +165,7 @@ func (s Snapshot) nodeProblems() (all []Problem) {
 		case n.Twin != "":
 			add(CodeTwin, n, "baton doctor")
 		}
-		if s.Drifted(n) {
+		if s.Drifted(n) && !s.Unsettled(n) {
 			add(CodeDrift, n, "baton reload")
 		}
 		if n.IsClockOff() {
@@ -177,6 +187,7 @@ const (
 	NextRead   Next = "read"   // read why its last run failed
 	NextOutput Next = "output" // the same: only what it printed says why
 	NextResume Next = "resume" // it is paused
+	NextMatch  Next = "match"  // the leader has not the job: compare the configurations
 	NextWait   Next = "wait"   // it is at work: watch whether what waits gets less
 	NextLook   Next = "look"   // nothing shows why: its history may
 )
@@ -191,6 +202,8 @@ func (s Snapshot) WhatNow(j Job) Next {
 		return NextRead
 	case leader == nil || leader.Foreign:
 		return NextLead
+	case j.Unscheduled != nil:
+		return NextMatch
 	case j.Paused != nil:
 		return NextResume
 	case j.Running != nil:
@@ -208,6 +221,8 @@ func (n Next) Command(job string) string {
 		return "baton job logs " + job
 	case NextResume:
 		return "baton job resume " + job
+	case NextMatch:
+		return "baton status"
 	case NextWait:
 		return "baton job show " + job
 	}

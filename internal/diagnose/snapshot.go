@@ -37,6 +37,8 @@ type Snapshot struct {
 	Locks       []Lock       `json:"locks,omitempty"` // that some jobs have of their own
 	Jobs        []Job        `json:"jobs"`
 	Events      []Event      `json:"events"` // the latest first
+	// RolloutWithin is how long a change of the jobs may take to reach every node.
+	RolloutWithin text.Seconds `json:"rollout_within_seconds"`
 	// LeftStages are changes that no job flushes any more.
 	LeftStages []LeftStage `json:"left_stages,omitempty"`
 	// Problems are the verdicts of [Problems]; set where a Snapshot is written as JSON.
@@ -155,7 +157,19 @@ type Node struct {
 	Instance    string       `json:"instance,omitzero"`    // of the process that registered this
 	Twin        string       `json:"twin,omitzero"`        // another process that has the same id: the two cannot be distinguished
 	ClockAhead  text.Seconds `json:"clock_offset_seconds"` // of its host's clock from Redis', ahead is above 0; reported from 100 ms on
+	Jobs        *int         `json:"jobs,omitempty"`       // in its configuration, under the lock; absent: it does not say
+	ConfigSince time.Time    `json:"config_since,omitzero"`
 }
+
+// Unscheduled is that the leader's configuration has not a job that this node's has.
+type Unscheduled struct {
+	Leader   string    `json:"leader"`
+	Since    time.Time `json:"since,omitzero"` // since when both configurations are in force
+	LateFrom time.Time `json:"late_from"`
+}
+
+// Words says it, and by whom, after the job's name.
+func (u Unscheduled) Words() string { return "not scheduled by " + u.Leader + ", which leads" }
 
 // Job is one configured job and how it stands.
 type Job struct {
@@ -178,6 +192,8 @@ type Job struct {
 	DueAt time.Time `json:"due,omitzero"`
 	// Awaited: a run of the command goes on under the leader that there is.
 	Awaited bool `json:"awaited,omitzero"`
+	// Unscheduled: the leader runs no such job; absent if it does, or if that is not known.
+	Unscheduled *Unscheduled `json:"unscheduled,omitempty"`
 	// Late is the verdict [Job.IsLate]; set where a Snapshot is written as JSON.
 	Late                Late   `json:"late,omitzero"`
 	ConsecutiveFailures int    `json:"consecutive_failures"`

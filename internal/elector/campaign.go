@@ -47,7 +47,8 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		e.gather(ctx, hintSpacing) // another may lead by then; and the hint is our own
 	}
 	for ctx.Err() == nil {
-		observer := e.cfg.Observer || e.standsAside(last)
+		observes := e.cfg.Observer()
+		observer := observes || e.standsAside(last)
 		deferring := !observer && e.deferralLeft() > 0
 		candidate := Candidate{
 			Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Deferring: deferring, Polling: polling,
@@ -91,11 +92,11 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		}
 		doubtful, last = false, answer
 		e.since.learn(answer, e.cfg.Clock())
-		if answer.Outcome == Wait && observer && !e.cfg.Observer && !e.standsAside(last) {
+		if answer.Outcome == Wait && observer && !observes && !e.standsAside(last) {
 			polling = false
 			continue // others have had their turn already: now as a candidate
 		}
-		if !e.cfg.Observer && answer.Code == CodeLeft {
+		if !observes && answer.Code == CodeLeft {
 			answer.Reason = "" // it is none, and the end of its term has said why it stands aside
 		}
 		e.known(answer)

@@ -54,8 +54,9 @@ type Config struct {
 	// Lease is that of the last term of this lock that is known from elsewhere; zero
 	// if none is.
 	Lease time.Duration
-	// Observer: this node never leads. It follows the election all the same.
-	Observer bool
+	// Observer reports whether this node does not lead for now. It follows the election all the
+	// same. It is asked before every attempt, so it must answer at once. Nil: the node may lead.
+	Observer func() bool
 	// HintSpread is how far apart those who got the same hint ask, at random. Where a
 	// lock is on several stores, rivals who ask at once share the stores among themselves.
 	HintSpread time.Duration
@@ -115,6 +116,9 @@ func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Event) {}
+	}
+	if cfg.Observer == nil {
+		cfg.Observer = func() bool { return false }
 	}
 	if cfg.Hinted == nil {
 		cfg.Hinted = func() bool { return false }

@@ -34,7 +34,7 @@ func TestWhyNobodyMayTakeTheLockIsToldOnce(t *testing.T) {
 func TestAnObserverFollowsTheElectionAndNeverLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
-		o := startWith(t, "o", s.Node("o", nil), nil, elector.Config{Observer: true, Hints: s.Hints()})
+		o := startWith(t, "o", s.Node("o", nil), nil, elector.Config{Observer: func() bool { return true }, Hints: s.Hints()})
 		time.Sleep(time.Minute)
 		if code, why := o.Waiting(); code != elector.CodeLeft || why == "" {
 			t.Error("does not tell why no node leads")

@@ -31,6 +31,11 @@ type Presence struct {
 	Priority int `json:"priority,omitempty"`
 	// Observer: the node never leads.
 	Observer bool `json:"observer,omitempty"`
+	// Jobs are the names of the jobs that the node's configuration has under the lock. Nil: the node is of a
+	// version that does not say.
+	Jobs []string `json:"jobs"`
+	// ConfigMS is since when that configuration is in force, in ms of the node's clock; 0: not said.
+	ConfigMS int64 `json:"config_ms,omitempty"`
 	// Reluctant: the node stepped down by order a short time ago, and is not given a lock
 	// for balance alone.
 	Reluctant bool `json:"reluctant,omitempty"`

@@ -24,6 +24,14 @@ func (p Picture) Candidates() []Node {
 	return nodes
 }
 
+// ConfigSince is since when the node's configuration is in force, by Redis' clock; zero if the node does not say.
+func (n Node) ConfigSince() time.Time {
+	if n.ConfigMS == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n.ConfigMS - n.ClockMS)
+}
+
 // Drifts reports whether a node would run other jobs than the leader does.
 func (p Picture) Drifts(n Node) bool {
 	leads := slices.IndexFunc(p.Nodes, func(other Node) bool { return other.ID == p.Leader })

@@ -119,7 +119,7 @@ func (c *candidate) run(ctx context.Context) error {
 		return err
 	}, elector.Config{
 		NodeID: c.lock.Node, Timing: c.lock.timing(), PollInterval: c.lock.Poll, NewOwner: id.New, Die: c.lock.overrun,
-		Observer: c.lock.Observer, Observe: observer.observe, HintSpread: nodelock.Spread(len(c.stores)),
+		Observer: func() bool { return c.lock.Observer }, Observe: observer.observe, HintSpread: nodelock.Spread(len(c.stores)),
 		Hints: c.hints, Hinted: func() bool { return int(c.listening.Load()) == len(c.stores) },
 	})
 	if err != nil {

@@ -99,9 +99,10 @@ func newSite(t *testing.T, p plan) *site {
 	return s
 }
 
-// configuration is the file of every host; "jobs:" and other sections are the caller's.
+// configuration is the file of every host; "jobs:" and other sections are the caller's. Without jobs the hosts
+// campaign since it says candidate: true.
 func (s *site) configuration(p plan) string {
-	return fmt.Sprintf("redis:\n  url: redis://%s/0\n%selection: {lock_key: %s, ttl: %v%s}\nhttp:\n  listen: %s\n%slog: {format: json}\n%s",
+	return fmt.Sprintf("node: {candidate: true}\nredis:\n  url: redis://%s/0\n%selection: {lock_key: %s, ttl: %v%s}\nhttp:\n  listen: %s\n%slog: {format: json}\n%s",
 		s.redis.Addr, p.redisYAML, lockKey, p.ttl, p.election, page, p.httpYAML, p.config)
 }
 

@@ -25,14 +25,16 @@ import (
 // Workload is what is under one lock as one configuration has it.
 type Workload struct {
 	work.Load
-	Hash   string // of the whole configuration
+	Hash   string    // of the whole configuration
+	Since  time.Time // since when it is in force
 	Probes site.Databases
 }
 
 // Inventory is what a configuration needs.
 type Inventory struct {
 	Config            config.Config
-	Hash              string // of Config
+	Hash              string    // of Config
+	Since             time.Time // since when Config is in force; the same jobs keep it over a reload
 	Databases, Probes site.Databases
 	Stores            site.Stores // but for that of the lock they are the inventory's own
 	Tasks             []work.Task
@@ -75,7 +77,7 @@ func (i *Inventory) countUses(before Inventory) {
 func (i Inventory) Workload(lockKey string) *Workload {
 	w := &Workload{
 		Load: work.Load{Config: Under(i.Config, lockKey), Tasks: tasks.Under(i.Tasks, lockKey), Databases: i.Databases},
-		Hash: i.Hash, Probes: i.Probes,
+		Hash: i.Hash, Since: i.Since, Probes: i.Probes,
 	}
 	if lockKey == i.Config.Election.LockKey {
 		w.Staged = tasks.StagedBy(work.Plain(i.Tasks))
@@ -85,7 +87,10 @@ func (i Inventory) Workload(lockKey string) *Workload {
 
 // Next makes what a configuration needs, and takes over what has not changed.
 func (i Inventory) Next(c config.Config, lock *redisconn.Store, to work.Reports) (Inventory, error) {
-	after := Inventory{Config: c, Hash: config.Hash(c)}
+	after := Inventory{Config: c, Hash: config.Hash(c), Since: time.Now()}
+	if i.Hash == after.Hash && !i.Since.IsZero() {
+		after.Since = i.Since
+	}
 	var err error
 	if after.sums, err = sourceSums(c); err != nil {
 		return Inventory{}, err

@@ -56,7 +56,7 @@ func (g gauges) measure(ctx context.Context) map[string]redisledger.Level {
 					mu.Unlock()
 				}
 			}
-			g.watch.show(g.metrics, b.task, g.owner)
+			g.watch.show(g.metrics, b.task, Led{Owner: g.owner})
 		}
 	})
 	return levels

@@ -123,8 +123,15 @@ func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.T
 	return seen.since
 }
 
-// show reports how a job stands while owner leads.
-func (w *Watch) show(m *metrics.Metrics, t Task, owner string) {
+// Led is who leads, as far as it decides how a job stands.
+type Led struct {
+	Owner string
+	// Lacks reports that the leader's configuration has not a job. Nil: it has every one.
+	Lacks func(tasks.Task) *diagnose.Unscheduled
+}
+
+// show reports how a job stands under a leader.
+func (w *Watch) show(m *metrics.Metrics, t Task, led Led) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st, known := w.states[t.Config.Name]
@@ -138,25 +145,28 @@ func (w *Watch) show(m *metrics.Metrics, t Task, owner string) {
 	if found, at, ok := verifiedRows(st.Verified); ok {
 		m.Verified(t.Config.Name, at, found)
 	}
-	m.JobStands(w.stands(t, st, owner), w.asked)
+	m.JobStands(w.stands(t, st, led), w.asked)
 }
 
 // stands is how a job stands, as far as metrics show it.
-func (w *Watch) stands(t Task, st redisledger.JobState, owner string) diagnose.Job {
+func (w *Watch) stands(t Task, st redisledger.JobState, led Led) diagnose.Job {
 	j := diagnose.Job{
 		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule),
 		LateAfterSeconds: t.Config.LateAfter.Seconds(),
 	}
 	j.ConsecutiveFailures, j.Paused = int(st.ConsecutiveFailures), direct.PauseOf(st.Paused)
-	j.Awaited = j.Command && st.RunsUnder(owner)
+	j.Awaited = j.Command && st.RunsUnder(led.Owner)
+	if led.Lacks != nil {
+		j.Unscheduled = led.Lacks(t.Task)
+	}
 	j.DueAt = j.Due(direct.PastOf(st, w.behind[j.Name]), t.Next)
 	return j
 }
 
-// ReadOthers reports how jobs stand that this node does not run while owner leads: its runner may die with
+// ReadOthers reports how jobs stand that this node does not run while another leads: its runner may die with
 // what it knows. It reports whether it has seen them.
 func (w *Watch) ReadOthers(
-	ctx context.Context, ledger *redisledger.Ledger, stores *storehealth.Health, jobs []Task, m *metrics.Metrics, owner string,
+	ctx context.Context, ledger *redisledger.Ledger, stores *storehealth.Health, jobs []Task, m *metrics.Metrics, led Led,
 ) bool {
 	ctx, cancel := context.WithTimeout(ctx, readJobsWithin)
 	defer cancel()
@@ -169,7 +179,7 @@ func (w *Watch) ReadOthers(
 			if !t.Config.IsCommand() && stores.Away(t.Config.Flush.From.Store) == nil {
 				w.count(ctx, t, counts, m)
 			}
-			w.show(m, t, owner)
+			w.show(m, t, led)
 		}
 	})
 	return true

@@ -42,7 +42,7 @@ func TestAJobIsDueAtItsSlotUntilItSucceeds(t *testing.T) {
 		}
 		w := NewWatch()
 		w.behind["users"] = c.behind
-		if got := w.stands(one, c.st, "").DueAt; !got.Equal(c.want) {
+		if got := w.stands(one, c.st, Led{}).DueAt; !got.Equal(c.want) {
 			t.Errorf("%s: due at %v, want %v", name, got, c.want)
 		}
 	}

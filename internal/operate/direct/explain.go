@@ -266,8 +266,11 @@ func (f facts) listed() []operate.Why {
 		found = append(found, because("not_seen", "on that host: systemctl status baton; journalctl -u baton",
 			"%s was last seen %v ago: its process is down, or cut off from redis", f.node, text.Duration(f.p.Now.Sub(n.Seen())))...)
 	}
-	if n.Observer {
-		found = append(found, because("observer", "set node.candidate: true there and restart it, if it should",
+	if n.Observer && n.Jobs != nil && len(n.Jobs) == 0 {
+		found = append(found, because("no_jobs", "add jobs to its configuration, then baton reload there; or set node.candidate: true",
+			"%s does not campaign: its configuration has no jobs", f.node)...)
+	} else if n.Observer {
+		found = append(found, because("observer", "set node.candidate: true there and reload it, if it should",
 			"%s never leads: node.candidate is false in its configuration", f.node)...)
 	}
 	if aside := AsideOf(f.p, f.node); aside != "" {

@@ -32,6 +32,7 @@ type View struct {
 	Stages   *staging.Stages
 	Tasks    []tasks.Task
 	Poll     time.Duration // of the nodes, which are taken to have the same configuration
+	Rollout  Rollout
 }
 
 // Gather adds to s what Redis knows: of the first view's election everything, of the
@@ -43,8 +44,9 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 	}
 	s.Leader, s.Vacancy, s.Paused = leaderOf(p), vacancy(p), pauseOf(p)
 	s.Nodes, s.Events = nodesOf(p, views[0].Poll), eventsOf(p)
+	s.RolloutWithin = text.Seconds(views[0].Rollout.Within)
 	for i, v := range views {
-		owner := p.Owner
+		seen := p
 		if i > 0 {
 			other, err := v.Election.Picture(ctx, 1)
 			if err != nil {
@@ -55,11 +57,12 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 				l.Last = &events[0]
 			}
 			s.Locks = append(s.Locks, l)
-			owner = other.Owner
+			seen = other
 		}
-		if err := v.gatherJobs(ctx, s, owner, p.Now); err != nil {
+		if err := v.gatherJobs(ctx, s, seen.Owner, p.Now); err != nil {
 			return s, err
 		}
+		v.gatherUnscheduled(s, seen)
 	}
 	if s.Jobs == nil { // nobody asks for them
 		return s, nil
@@ -91,9 +94,18 @@ func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
 			Priority: n.Priority, Observer: n.Observer, Aside: AsideOf(p, n.ID),
 			LastSeenAgo: text.Seconds(max(ago, 0)), Stale: ago > redislock.GoneAfter,
 			Instance: n.Instance, Twin: n.Twin, ClockAhead: text.Seconds(n.ClockMS) * text.Millisecond,
+			Jobs: countOf(n.Jobs), ConfigSince: n.ConfigSince(),
 		})
 	}
 	return nodes
+}
+
+// countOf is how many jobs a node has; nil if it does not say.
+func countOf(jobs []string) *int {
+	if jobs == nil {
+		return nil
+	}
+	return new(len(jobs))
 }
 
 // SeenNow says of the node that is asked that it was seen now: what it last wrote of
@@ -218,6 +230,8 @@ func vacancy(p redislock.Picture) string {
 		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", left)
 	case p.ReservedFor != "":
 		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, text.Duration(p.ReservedLeft))
+	case ElectionOf(p, 0).Jobless():
+		return "no node has jobs, and one without jobs does not campaign"
 	case len(p.Candidates()) == 0:
 		return "no node is there that may lead"
 	}

@@ -44,6 +44,7 @@ func (m *Metrics) refresh(now time.Time) {
 		j, asOf := k.judged(now)
 		m.jobOverdue.WithLabelValues(job).Set(j.Overdue(asOf).Seconds())
 		m.jobLate.WithLabelValues(job).Set(truth(j.IsLate(asOf) != ""))
+		m.jobUnscheduled.WithLabelValues(job).Set(truth(j.Unscheduled != nil))
 		m.jobAge.WithLabelValues(job).Set(k.age(now, m.flushes[job]))
 		if m.flushes[job] && !k.uncounted {
 			m.flushLag.WithLabelValues(job).Set(k.lagAt(now).Seconds())

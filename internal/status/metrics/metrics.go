@@ -50,6 +50,7 @@ type Metrics struct {
 	jobOverdue     *prometheus.GaugeVec
 	jobLate        *prometheus.GaugeVec
 	jobLateAfter   *prometheus.GaugeVec
+	jobUnscheduled *prometheus.GaugeVec
 	jobAge         *prometheus.GaugeVec
 
 	flushRows    *counterVec
@@ -170,6 +171,7 @@ func (m *Metrics) registerJobs(jobs int) {
 	m.jobOverdue = m.gauges("job_overdue_seconds", "How long ago a run was due with no success since; 0 if there is one.", "job")
 	m.jobLate = m.gauges("job_late", "1 while the job is late, as page and notifications say: overdue for longer "+
 		"than its late_after; a flush without one for a minute.", "job")
+	m.jobUnscheduled = m.gauges("job_unscheduled", "1 while another node leads whose configuration has not the job, else 0.", "job")
 	m.jobAge = m.gauges("job_known_age_seconds", "How old what this node knows of the job is: its failures, pause, "+
 		"overdue, lag and backlog; +Inf: it knows nothing yet.", "job")
 	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after, from which on it is called late; 0: not set.", "job")
@@ -273,7 +275,7 @@ func (m *Metrics) present() []*prometheus.GaugeVec {
 
 func (m *Metrics) ofJobs() []*prometheus.GaugeVec {
 	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.jobFailures, m.jobPaused, m.jobOverdue, m.jobLate,
-		m.jobLateAfter, m.jobAge}
+		m.jobLateAfter, m.jobUnscheduled, m.jobAge}
 }
 
 // setOf sets a gauge of a job that is among known, unless the job is no more: its last

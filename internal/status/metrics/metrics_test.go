@@ -172,13 +172,14 @@ func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
 		now := time.Now()
 		m.JobStands(diagnose.Job{Name: "late", LateAfterSeconds: 90, ConsecutiveFailures: 4, DueAt: now.Add(-time.Minute)}, now)
 		m.FlushBehind("late", 77, 2*time.Minute)
-		m.JobStands(diagnose.Job{Name: "soon", DueAt: now.Add(30 * time.Second)}, now)
+		m.JobStands(diagnose.Job{Name: "soon", DueAt: now.Add(30 * time.Second),
+			Unscheduled: &diagnose.Unscheduled{Leader: "b", LateFrom: now.Add(time.Hour)}}, now)
 		m.FlushBehind("soon", 0, 0)
 		m.JobStands(diagnose.Job{Name: "runs", DueAt: now.Add(-time.Minute), Awaited: true}, now)
 		m.JobStands(diagnose.Job{Name: "paused", Paused: &diagnose.Pause{Since: now}, DueAt: now.Add(-time.Minute)}, now)
 		wantSeries(t, scrape(t, m), map[string]string{
 			`baton_job_overdue_seconds{job="late"}`: "60", `baton_flush_lag_seconds{job="late"}`: "120",
-			`baton_job_overdue_seconds{job="soon"}`: "0",
+			`baton_job_overdue_seconds{job="soon"}`: "0", `baton_job_unscheduled{job="soon"}`: "1", `baton_job_unscheduled{job="late"}`: "0",
 			`baton_job_overdue_seconds{job="runs"}`: "0", `baton_job_overdue_seconds{job="paused"}`: "60",
 			`baton_job_late{job="late"}`: "0", `baton_job_late{job="new"}`: "0",
 			`baton_job_known_age_seconds{job="late"}`: "0", `baton_job_known_age_seconds{job="new"}`: "+Inf",

@@ -32,6 +32,7 @@ type jobView struct {
 	Failures              string // "3 failures in a row"
 	Overdue               string // "late: due at 18:30:00 UTC"
 	OverdueMS             int64  // of that time
+	Unscheduled           string // "not scheduled by db2, which leads"
 	Backlog, Lag          string
 	Uncounted             string // why the backlog is not known
 	LagTone               tone
@@ -116,6 +117,9 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 		v.Overdue = "late: behind since " + at(j.DueAt.UTC(), now).Clock
 	}
 	v.OverdueMS = j.DueAt.UnixMilli()
+	if j.Unscheduled != nil {
+		v.Unscheduled = clip(j.Unscheduled.Words())
+	}
 	if r := j.Running; r != nil {
 		v.Running, v.On = elapsed(r.Started, now), cmp.Or(r.NodeID, "?")
 		v.SoFar = soFar(*r)

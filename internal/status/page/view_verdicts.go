@@ -85,6 +85,9 @@ func jobNext(s diagnose.Snapshot, j diagnose.Job) string {
 		return "No job runs until a node leads. Nothing is lost: changes wait in Redis."
 	case diagnose.NextResume:
 		return "The job is paused: resume " + j.Name + "."
+	case diagnose.NextMatch:
+		return "The configuration of " + j.Unscheduled.Leader + ", which leads, has no job " + j.Name + ". Give every node the same file and reload it. " +
+			"Another installation on this Redis needs another election.lock_key."
 	case diagnose.NextWait:
 		return "The job is running: check whether its backlog shrinks."
 	}
@@ -96,12 +99,15 @@ const whyShown = 160
 
 // jobsVerdict answers whether the last runs succeeded.
 func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
-	var failing, late, paused []diagnose.Job
+	var failing, late, lacking, paused []diagnose.Job
 	running, ran := 0, 0
 	now := s.Clock()
 	for _, j := range s.Jobs {
 		if j.IsLate(now) != "" {
 			late = append(late, j)
+		}
+		if j.Unscheduled != nil {
+			lacking = append(lacking, j)
 		}
 		if j.Paused != nil {
 			paused = append(paused, j)
@@ -136,6 +142,9 @@ func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
 	case len(late) > 0:
 		about(bad, "late", late)
 		v.Say = "Jobs are late"
+	case len(lacking) > 0:
+		about(warn, "not scheduled by the leader", lacking)
+		v.Say = "Jobs are not scheduled by the leader"
 	case len(paused) > 0:
 		about(warn, "paused", paused)
 		v.Next, v.Command = "Resume when the work that it was for is done.", "baton job resume "+paused[0].Name

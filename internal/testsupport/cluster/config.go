@@ -74,7 +74,11 @@ func (o *Options) setDefaults() {
 // yaml is the configuration file of one node.
 func (o *Options) yaml(node int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node:\n  id: n%d\n%sredis:\n  url: %q\n%s", node+1, indent(o.NodeYAMLOf(node)), o.RedisURLOf(node), indent(o.RedisYAML))
+	own := indent(o.NodeYAMLOf(node))
+	if o.JobsYAML == "" && !strings.Contains(own, "candidate:") {
+		own += "  candidate: true\n" // a node without jobs campaigns only if it says so
+	}
+	fmt.Fprintf(&b, "node:\n  id: n%d\n%sredis:\n  url: %q\n%s", node+1, own, o.RedisURLOf(node), indent(o.RedisYAML))
 	more := ""
 	if o.HTTPYAML != "" {
 		more = ", " + o.HTTPYAML

@@ -19,7 +19,7 @@ func StateColour(state string) show.Colour {
 		return show.Good
 	case "failed", "failing", "late", "timed_out", "lost", "gone", diagnose.StateMissing, diagnose.StateSilent:
 		return show.Bad
-	case "paused", "stands", "cancelled", "missed":
+	case "paused", "stands", "cancelled", "missed", "not":
 		return show.Uneasy
 	case "observer", "never":
 		return show.Dim
@@ -60,6 +60,8 @@ func jobState(j diagnose.Job, now time.Time) string {
 		return "failing, tries again " + show.Soon(j.Retry.At, now)
 	case j.IsFailing():
 		return "failing"
+	case j.Unscheduled != nil:
+		return j.Unscheduled.Words()
 	case j.IsLate(now) != "":
 		return "late"
 	}
@@ -85,6 +87,8 @@ func NextRun(j diagnose.Job, s diagnose.Snapshot) string {
 		return "paused"
 	case leader == nil || leader.Foreign:
 		return "once a node leads"
+	case j.Unscheduled != nil:
+		return j.Unscheduled.Words()
 	case j.NextRun.IsZero():
 		return "-"
 	}

@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"context"
+	"os"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/status"
+)
+
+// AwaitLockKey waits until the configuration names a lock key, and returns it. The packages install a
+// configuration without one: the host campaigns for nothing until its operator has chosen a key. load reads it
+// again on each reload. The error is that of ctx. To systemd the daemon is ready meanwhile, and says what it waits for.
+func AwaitLockKey(
+	ctx context.Context, log *zap.Logger, load func() (config.Config, error), reload <-chan os.Signal, lacks error,
+) (config.Config, error) {
+	n := newNotifier(log)
+	n.ready()
+	n.send("STATUS=waiting for election.lock_key in the configuration; then: systemctl restart baton")
+	log.Warn("waiting for a lock key, and doing nothing until there is one: write it, then restart or reload this daemon", zap.Error(lacks))
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go n.watchdog(ctx, func() status.Health { return status.Health{Live: true} })
+	for {
+		select {
+		case <-ctx.Done():
+			return config.Config{}, context.Cause(ctx)
+		case <-reload:
+		}
+		c, err := load()
+		if err == nil {
+			log.Info("the configuration has a lock key now", zap.String("lock_key", c.Election.LockKey))
+			return c, nil
+		}
+		log.Warn("still waiting for a configuration that can be used", zap.Error(err))
+	}
+}
