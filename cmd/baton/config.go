@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -227,29 +228,43 @@ func existingConfig(cmd *cobra.Command, e cmdline.Env, args []string) (string, e
 
 func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 	var force bool
+	var lockKey string
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write an example configuration, to begin with",
 		Long: "Write an example configuration, with every key explained, to FILE (default\n" +
 			"baton.yaml; - is standard output). An existing file is kept, unless --force is\n" +
-			"given.",
-		Example: "  baton config init\n  baton config init /etc/baton/baton.yaml\n  baton config init -",
+			"given. Its lock key is that of --lock-key. Without the flag a terminal is asked\n" +
+			"for it: hosts with the same key in the same Redis are one election, so two\n" +
+			"installations that share a Redis need a key each.",
+		Example: "  baton config init\n  baton config init --lock-key shop /etc/baton/baton.yaml\n  baton config init -",
 		Args:    cmdline.AtMostOneArg,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			path := "baton.yaml"
 			if len(args) == 1 {
 				path = args[0]
 			}
+			if lockKey == "" && path != "-" {
+				var err error
+				if lockKey, _, err = cmdline.Ask(cmd.Context(), e, "Lock key, a name for this installation ["+defaultKey+"]: "); err != nil {
+					return err
+				}
+			}
+			example, err := exampleFor(cmp.Or(lockKey, defaultKey))
+			if err != nil {
+				return cmdline.UsageError(err)
+			}
 			if path == "-" {
-				_, err := e.Stdout.Write(configs.Example)
+				_, err := e.Stdout.Write(example)
 				return err
 			}
-			if err := writeExample(path, force); err != nil {
+			if err := writeExample(path, example, force); err != nil {
 				return err
 			}
-			return show.Say(e.Stdout, "wrote %s; edit it, then: baton config check %[1]s\n", path)
+			return show.Say(e.Stdout, "wrote %s with the lock key %s; edit it, then: baton config check %[1]s\n", path, cmp.Or(lockKey, defaultKey))
 		},
 	}
+	cmd.Flags().StringVar(&lockKey, "lock-key", "", "the installation's `name`, its key in Redis (default "+defaultKey+")")
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite FILE")
 	return cmd
 }
@@ -271,15 +286,31 @@ func newConfigSchemaCommand(e cmdline.Env) *cobra.Command {
 	}
 }
 
+// defaultKey is the lock key of the example.
+var defaultKey = config.Default().Election.LockKey
+
+// exampleFor is the example with an installation's lock key.
+func exampleFor(lockKey string) ([]byte, error) {
+	if err := config.CheckLockKey(lockKey); err != nil {
+		return nil, err
+	}
+	quoted, err := yaml.Marshal(lockKey)
+	if err != nil {
+		return nil, fmt.Errorf("write the lock key: %w", err)
+	}
+	line := []byte("  lock_key: " + defaultKey + "\n")
+	return bytes.Replace(configs.Example, line, append([]byte("  lock_key: "), quoted...), 1), nil
+}
+
 // writeExample leaves either the old file or the whole new one, never a part.
 // The group may read it and others may not, because a dsn may go into it.
-func writeExample(path string, force bool) error {
+func writeExample(path string, example []byte, force bool) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fmt.Errorf("%s exists already; use --force to overwrite it", path)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write the example: %w", err)
 	}
-	if err := renameio.WriteFile(path, configs.Example, 0o640, renameio.WithExistingPermissions()); err != nil {
+	if err := renameio.WriteFile(path, example, 0o640, renameio.WithExistingPermissions()); err != nil {
 		return fmt.Errorf("write the example: %w", err)
 	}
 	return nil

@@ -225,7 +225,7 @@ func TestNoCommandPrintsASecret(t *testing.T) {
 
 func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	c := newCLI(t)
-	c.want(cmdline.ExitOK, "wrote baton.yaml; edit it, then: baton config check baton.yaml\n", "", "config", "init")
+	c.want(cmdline.ExitOK, "wrote baton.yaml with the lock key baton; edit it, then: baton config check baton.yaml\n", "", "config", "init")
 	got := c.run("config", "check", "baton.yaml")
 	if _, err := os.Stat("/etc/baton/main.dsn"); err != nil && !strings.HasSuffix(got.stderr, "databases.main.dsn_file: /etc/baton/main.dsn does not exist; create it, or correct the path\n") {
 		t.Errorf("it tells what is left to do: %+v", got)
@@ -245,7 +245,7 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	if b, _ := os.ReadFile("mine.yaml"); string(b) != "mine" {
 		t.Errorf("overwritten by %q", b)
 	}
-	c.want(cmdline.ExitOK, "wrote mine.yaml; edit it, then: baton config check mine.yaml\n", "", "config", "init", "--force", "mine.yaml")
+	c.want(cmdline.ExitOK, "wrote mine.yaml with the lock key baton; edit it, then: baton config check mine.yaml\n", "", "config", "init", "--force", "mine.yaml")
 	if b, _ := os.ReadFile("mine.yaml"); string(b) != string(configs.Example) {
 		t.Errorf("got %q", b)
 	}
@@ -253,6 +253,12 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 		t.Errorf("the file's own mode became %v", info.Mode())
 	}
 	c.want(cmdline.ExitOK, string(configs.Example), "", "config", "init", "-")
+
+	c.want(cmdline.ExitOK, strings.Replace(string(configs.Example), "  lock_key: baton\n", "  lock_key: shop\n", 1), "",
+		"config", "init", "--lock-key", "shop", "-")
+	if got := c.run("config", "init", "--lock-key", "my shop", "shop.yaml"); got.code != cmdline.ExitUsage || !strings.Contains(got.stderr, "has a space") {
+		t.Errorf("%+v", got)
+	}
 
 	got = c.run("config", "init", "none/baton.yaml")
 	if got.code != cmdline.ExitFailure || !strings.HasPrefix(got.stderr, "baton: write the example: ") {

@@ -27,12 +27,25 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes\n" +
 			"over. Another SIGTERM, more than a second later, kills it, and the lock runs\n" +
 			"out by itself. On SIGHUP it reads the configuration again, as baton reload\n" +
-			"does. Without a configuration file it campaigns and runs no jobs.",
+			"does. Without a configuration file it campaigns and runs no jobs; with a file\n" +
+			"that has none it leaves the lead to nodes that have jobs. With an empty\n" +
+			"election.lock_key it waits until the file has one.",
 		Example: "  baton run --config /etc/baton/baton.yaml\n" +
 			"  baton run --redis redis://127.0.0.1:6379/0 --lock-key reports --http off",
 		Args: cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := cmdline.LoadConfig(cmd, e)
+			load := func() (config.Config, error) { return cmdline.LoadConfig(cmd, e) }
+			hangups := make(chan os.Signal, 1)
+			signal.Notify(hangups, syscall.SIGHUP)
+			defer signal.Stop(hangups)
+			c, err := load()
+			if config.AwaitsLockKey(err) {
+				log := newLogger(e, config.Default().Log, zap.InfoLevel)
+				c, err = daemon.AwaitLockKey(cmd.Context(), log, load, hangups, err)
+				if cmd.Context().Err() != nil {
+					return nil // ended in order, before there was anything to do
+				}
+			}
 			if err != nil {
 				return err
 			}
@@ -47,9 +60,6 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 				defer s.Close()
 				log.Info("profiles are served", zap.String("address", s.Address()))
 			}
-			hangups := make(chan os.Signal, 1)
-			signal.Notify(hangups, syscall.SIGHUP)
-			defer signal.Stop(hangups)
 			// Who reads the log may go away, as journald does when it is stopped. Go ends a
 			// program that writes to a standard output without a reader, unless it takes SIGPIPE.
 			// To ignore it would be inherited by the programs that jobs run.
@@ -61,7 +71,7 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 				Logger:   log,
 				Getenv:   e.Getenv,
 				Exit:     e.Exit,
-				Load:     func() (config.Config, error) { return cmdline.LoadConfig(cmd, e) },
+				Load:     load,
 				Reload:   hangups,
 				Reloaded: func(c config.Config) { level.SetLevel(levelOf(c.Log)) },
 			})

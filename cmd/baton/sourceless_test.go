@@ -13,7 +13,7 @@ import (
 func TestAnElectionIsDirectedWithoutTheSourcesOfItsJobs(t *testing.T) {
 	c := newCLI(t)
 	cluster := "redis:\n  cluster: [\"" + strings.Join(testsupport.StartCluster(t).Addresses(), `", "`) + "\"]\nelection: {ttl: " + lease + "}\n"
-	c.file("node.yaml", cluster)
+	c.file("node.yaml", "node: {candidate: true}\n"+cluster)
 	// In a Cluster the counters would have to be in one slot with their index.
 	c.file("jobs.yaml", cluster+`databases: {main: {driver: sqlite, dsn: "file:main.db"}}
 jobs:

@@ -187,7 +187,7 @@ func analyze(t *testing.T, dir string, args ...string) {
 	}
 }
 
-func TestThePackagedConfigurationCampaignsAndHasNoJobs(t *testing.T) {
+func TestThePackagedConfigurationWaitsForALockKeyAndHasNoJobs(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/packages/baton.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -201,16 +201,16 @@ func TestThePackagedConfigurationCampaignsAndHasNoJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = c.WithDefaults()
-	if err := c.Validate(config.Checks{}); err != nil {
+	if err := c.Validate(config.Checks{}); !config.AwaitsLockKey(err) {
 		t.Error(err)
 	}
-	if len(c.Jobs) != 0 || len(c.Databases) != 0 || c.Redis.URL != "redis://127.0.0.1:6379/0" || c.Election.LockKey != "baton" {
+	if len(c.Jobs) != 0 || len(c.Databases) != 0 || c.Redis.URL != "redis://127.0.0.1:6379/0" || c.Election.LockKey != "" {
 		t.Errorf("got %d jobs, %d databases, redis %q, lock key %q", len(c.Jobs), len(c.Databases), c.Redis.URL, c.Election.LockKey)
 	}
 	// What is commented out is right, too.
 	all := strings.NewReplacer("# databases:", "databases:", "# jobs:", "jobs:", "\n#   ", "\n  ", "\n#\n", "\n").Replace(string(text))
 	_, all, _ = strings.Cut(all, "\nredis:")
-	all = "redis:" + all
+	all = "redis:" + strings.Replace(all, `lock_key: ""`, "lock_key: shop", 1)
 	taken := filepath.Join(t.TempDir(), "baton.yaml")
 	put(t, taken, all)
 	if c, err = config.Load(taken, none); err != nil || len(c.Jobs) != 1 || c.WithDefaults().Validate(config.Checks{}) != nil {

@@ -28,16 +28,30 @@ func UserName() string {
 
 // Confirm asks the person at the terminal. Ctrl-C is no.
 func Confirm(ctx context.Context, e Env, question string) error {
-	noTerminal := UsageError(errors.New("add --yes: there is no terminal to ask at"))
+	answer, asked, err := Ask(ctx, e, question+" [y/N] ")
+	switch {
+	case err != nil:
+		return err
+	case !asked:
+		return UsageError(errors.New("add --yes: there is no terminal to ask at"))
+	}
+	switch strings.ToLower(answer) {
+	case "y", "yes":
+		return nil
+	}
+	return WithCode(ExitFailure, errors.New("nothing was changed"))
+}
+
+// Ask asks the person at the terminal for a line, and returns it without the space around it. Without
+// a terminal asked is false. Ctrl-C is an error.
+func Ask(ctx context.Context, e Env, question string) (answer string, asked bool, err error) {
 	in, ok := e.Stdin.(*os.File)
 	if !ok || !show.IsTerminal(in) {
-		return noTerminal
+		return "", false, nil
 	}
-	if err := show.Say(e.Stderr, "%s [y/N] ", question); err != nil {
-		return err
+	if err := show.Say(e.Stderr, "%s", question); err != nil {
+		return "", false, err
 	}
-	var answer string
-	var err error
 	read := make(chan struct{})
 	go func() { // ends with the process, if there is no answer
 		defer close(read)
@@ -47,19 +61,12 @@ func Confirm(ctx context.Context, e Env, question string) error {
 	case <-read:
 	case <-ctx.Done():
 		_ = show.Say(e.Stderr, "\n")
-		return WithCode(ExitFailure, errors.New("nothing was changed"))
+		return "", false, WithCode(ExitFailure, errors.New("nothing was changed"))
 	}
-	switch {
-	case errors.Is(err, io.EOF) && answer == "": // such as /dev/null
-		return noTerminal
-	case err != nil && !errors.Is(err, io.EOF):
-		return err
+	if errors.Is(err, io.EOF) {
+		return strings.TrimSpace(answer), answer != "", nil // without an answer it is one such as /dev/null
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return WithCode(ExitFailure, errors.New("nothing was changed"))
+	return strings.TrimSpace(answer), true, err
 }
 
 // JobError gives an error about jobs its exit code.
