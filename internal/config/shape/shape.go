@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/goccy/go-yaml/scanner"
 	"github.com/goccy/go-yaml/token"
@@ -97,10 +98,10 @@ func (s *shape) dedent(column int) {
 	}
 }
 
-// close ends what is in brackets.
+// close ends the innermost brackets.
 func (s *shape) close() {
-	for n := len(s.open) - 1; n >= 0; n-- {
-		if s.open[n].flow {
+	for n, c := range slices.Backward(s.open) {
+		if c.flow {
 			s.open = s.open[:n]
 			return
 		}
@@ -119,7 +120,8 @@ func (s *shape) in(column int) *collection {
 
 func (s *shape) excess() string {
 	if len(s.open) > maxDepth {
-		return fmt.Sprintf("nested deeper than %d levels: is this baton's configuration, and is a bracket or the indentation wrong?", maxDepth)
+		return fmt.Sprintf("nested deeper than %d levels: is this baton's configuration, and is a bracket or the indentation wrong?",
+			maxDepth)
 	}
 	if n := len(s.open); n > 0 && s.open[n-1].keys > maxKeys {
 		return fmt.Sprintf("a mapping of more than %d keys: is this baton's configuration?", maxKeys)

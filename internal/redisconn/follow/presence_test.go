@@ -66,7 +66,8 @@ func TestAFailoverOfAServerWithoutWritesNeverChoosesUs(t *testing.T) {
 	}
 	defer s.Close() // of a test that fails
 	// Not even in the moment before the stream is followed.
-	if text := g.Str("INFO", "replication"); !strings.Contains(text, "master_repl_offset:0\r") || !strings.Contains(text, "port=65536,state=online,offset=1,") {
+	text := g.Str("INFO", "replication")
+	if !strings.Contains(text, "master_repl_offset:0\r") || !strings.Contains(text, "port=65536,state=online,offset=1,") {
 		t.Fatalf("the server has an offset, or our acknowledgement has not come with PSYNC:\n%s", text)
 	}
 	failsOverToNobody(t, g)
