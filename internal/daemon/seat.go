@@ -3,10 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"baton/internal/balance"
+	"baton/internal/daemon/work"
 	"baton/internal/elector"
+	"baton/internal/job"
 	"baton/internal/job/schedule"
 	"baton/internal/operate/direct"
 	"baton/internal/redislock"
@@ -25,20 +28,21 @@ func (s seatOf) Leads() bool { return s.elector.Leading() != nil }
 
 func (s seatOf) Idle() bool {
 	w, _ := s.current()
+	return isIdle(w.Tasks, s.runner.Next, s.runner.Running(), time.Now())
+}
+
+// isIdle reports whether a handover cuts off no run: none goes on, and none is about to begin. A job that
+// goes on all the time keeps no lock.
+func isIdle(tasks []work.Task, next func(job string) (time.Time, bool), running []job.Active, now time.Time) bool {
 	always := map[string]bool{}
-	for _, t := range w.Tasks {
+	for _, t := range tasks {
 		always[t.Config.Name] = schedule.IsAlways(t.Schedule)
-		next, ok := s.runner.Next(t.Config.Name)
-		if ok && !always[t.Config.Name] && time.Until(next) < aboutToBegin {
+		at, ok := next(t.Config.Name)
+		if ok && !always[t.Config.Name] && at.Sub(now) < aboutToBegin {
 			return false
 		}
 	}
-	for _, a := range s.runner.Running() {
-		if !always[a.Job] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(running, func(a job.Active) bool { return !always[a.Job] })
 }
 
 func (s seatOf) Heard() (balance.Heard, error) {

@@ -4,6 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/config"
+	"baton/internal/daemon/tasks"
+	"baton/internal/daemon/work"
+	"baton/internal/job"
+	"baton/internal/job/schedule"
 	"baton/internal/redislock"
 )
 
@@ -41,6 +46,43 @@ func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 		}
 		if n := e.Nodes[c.nodes-1]; n.Priority != 3 || n.Config != "x" || !n.Reluctant || !n.Seen.Equal(now) || n.Aside != c.aside {
 			t.Errorf("%s: %+v", name, n)
+		}
+	}
+}
+
+// A handover takes a moment, and what begins meanwhile would be cut off.
+func TestALockIsNotHandedOverRightBeforeARun(t *testing.T) {
+	task := func(name, when string) work.Task {
+		s, err := schedule.Parse(when, time.UTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return work.Task{Task: tasks.Task{Config: config.Job{Name: name}, Schedule: s}}
+	}
+	jobs := []work.Task{task("report", "@hourly"), task("clean", "@hourly"), task("flush", "@always")}
+	now := time.UnixMilli(1_800_000_000_000)
+	for name, c := range map[string]struct {
+		next    map[string]time.Duration
+		running string
+		idle    bool
+	}{
+		"nothing is known":                 {nil, "", true},
+		"all are far off":                  {map[string]time.Duration{"report": time.Hour, "clean": aboutToBegin}, "", true},
+		"one begins before it is read":     {map[string]time.Duration{"report": time.Hour, "clean": aboutToBegin - 1}, "", false},
+		"one is due":                       {map[string]time.Duration{"report": 0}, "", false},
+		"one is late":                      {map[string]time.Duration{"report": -time.Second}, "", false},
+		"one runs":                         {nil, "clean", false},
+		"one that goes on all the time":    {map[string]time.Duration{"flush": 0}, "flush", true},
+		"one runs that is not known":       {nil, "gone", false},
+		"one is due, and another one runs": {map[string]time.Duration{"report": 0}, "flush", false},
+	} {
+		next := func(job string) (time.Time, bool) { d, ok := c.next[job]; return now.Add(d), ok }
+		var running []job.Active
+		if c.running != "" {
+			running = []job.Active{{Run: job.Run{Job: c.running}}}
+		}
+		if got := isIdle(jobs, next, running, now); got != c.idle {
+			t.Errorf("%s: idle is %v, want %v", name, got, c.idle)
 		}
 	}
 }

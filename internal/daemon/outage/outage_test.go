@@ -102,6 +102,31 @@ func TestAnOutageIsOverWhenNothingFailsAndNoElectionIsInTrouble(t *testing.T) {
 	})
 }
 
+// Of a server that is full some commands fail and others do not: the outage is not over with the
+// first that works.
+func TestAnOutageGoesOnWhileOthersFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, logs := recorded()
+		for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(quietFor / 4) {
+			o.Tried("writes", errFull)
+			o.Tried("reads", nil)
+		}
+		if got := lines(logs); !slices.Equal(got, []string{"redis unavailable, retrying: OOM, 1 attempts, 1 jobs"}) {
+			t.Errorf("while others fail: %q", got)
+		}
+		o.Tried("writes", errFull) // and the last one fails: nothing has worked since
+		time.Sleep(10 * time.Second)
+		if got := lines(logs); len(got) != 0 {
+			t.Errorf("after a failure: %q", got)
+		}
+		o.Tried("reads", nil)
+		time.Sleep(10 * time.Second)
+		if got := lines(logs); !slices.Equal(got, []string{"redis available again: <nil>, 21 attempts, 1 jobs"}) {
+			t.Errorf("once nothing fails: %q", got)
+		}
+	})
+}
+
 func TestAnOutageCountsTheJobsThatWereHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, logs := recorded()

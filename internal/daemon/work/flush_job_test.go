@@ -3,12 +3,21 @@ package work
 import (
 	"errors"
 	"fmt"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
+	"go.uber.org/zap"
+
+	"baton/internal/alert"
 	"baton/internal/config"
 	"baton/internal/daemon/tasks"
 	"baton/internal/elector"
 	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 	"baton/internal/job"
 	"baton/internal/status/metrics"
 )
@@ -26,6 +35,63 @@ func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
 	}
 	if err := f.judge(flush.ErrTransient); errors.Is(err, job.ErrNotLeader) {
 		t.Errorf("a database that is away ends the term: %v", err)
+	}
+	wantFigures(t, f.metrics, `baton_flush_fenced_total{job="views"} 1`)
+}
+
+// wantFigures checks what is exposed.
+func wantFigures(t *testing.T, m *metrics.Metrics, want ...string) {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	m.Handler(zap.NewNop()).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	for _, series := range want {
+		if !strings.Contains("\n"+rec.Body.String(), "\n"+series+"\n") {
+			t.Errorf("no %s in\n%s", series, rec.Body.String())
+		}
+	}
+}
+
+// What a batch comes to is counted by what became of its records.
+func TestABatchIsCountedByItsOutcome(t *testing.T) {
+	f := &flushJob{metrics: metrics.New("", []string{"rows"})}
+	f.metrics.AddFlushes("rows")
+	records := []row.Record{
+		{Key: "1", Inputs: []row.Raw{{Text: "1", OK: true}}}, {Key: "2", Inputs: []row.Raw{{Text: "2", OK: true}}},
+		{Key: "x", Inputs: []row.Raw{{Text: "x", OK: true}}},
+	}
+	source := flushtest.NewScript("rows", flush.Page{Part: -1, Records: records})
+	config := flush.Config{
+		Job: "rows", Mapping: mapping.Spec{Table: "rows", Key: []string{"id"}}, Inputs: row.Inputs{Names: []string{"id"}},
+		NewID:      func() (string, error) { return "id", nil },
+		NewSources: func([]string) ([]flush.Source, error) { return []flush.Source{source}, nil },
+	}
+	sink := flushtest.NewDatabase(row.Table{
+		Name: "rows", Columns: []row.Column{{Name: "id", Kind: row.KindInteger, Bits: 64}}, Unique: [][]string{{"id"}},
+	})
+	p, err := newPipeline(config, "a", sink, &tally{}, Reports{Metrics: f.metrics, Log: zap.NewNop()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Run(t.Context(), leads{}); err != nil {
+		t.Fatal(err)
+	}
+	wantFigures(t, f.metrics, `baton_flush_rows_total{job="rows",outcome="written"} 2`, `baton_flush_rows_total{job="rows",outcome="dead"} 1`,
+		`baton_flush_batch_seconds_count{job="rows"} 1`)
+}
+
+// That nothing was pending is as good as a flush: what is older has been flushed.
+func TestAnIdleRunCountsAsAFlush(t *testing.T) {
+	f := &flushJob{
+		Task: Task{Task: tasks.Task{Config: config.Job{Name: "views"}}, done: &tally{}}, metrics: metrics.New("", []string{"views"}), watch: NewWatch(),
+	}
+	f.notes = alert.New(config.Config{}, nil, zap.NewNop(), f.metrics)
+	at := time.Now()
+	if f.hasFlushed(at) {
+		t.Error("a job that never ran has flushed")
+	}
+	f.idled(at)
+	if !f.hasFlushed(at) || f.fresh.Load() != at.UnixNano() || f.hasFlushed(at.Add(1)) {
+		t.Errorf("flushed up to %d, fresh at %d, want %d", f.flushed.Load(), f.fresh.Load(), at.UnixNano())
 	}
 }
 
