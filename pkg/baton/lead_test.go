@@ -179,10 +179,89 @@ func TestTermIsCheckedAndRaised(t *testing.T) {
 		if err := term.Confirm(context.WithoutCancel(ctx)); !errors.Is(err, baton.ErrLost) {
 			t.Errorf("another's lock is confirmed: %v", err)
 		}
+		if epoch, err := term.Raise(context.WithoutCancel(ctx), term.Epoch()); !errors.Is(err, baton.ErrLost) || epoch != 0 {
+			t.Errorf("the epoch of another's lock is raised to %d: %v", epoch, err)
+		}
 		return baton.ErrDone
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// Nothing is confirmed by a Redis that does not answer. That leaves it open whether the lock is lost.
+func TestNothingIsConfirmedWithoutAnAnswer(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	proxy := r.Proxy()
+	l := lockOn(r, "a")
+	l.Redis.URL, l.TTL = r.URLThrough(proxy), time.Hour // the term lasts
+	err := baton.Lead(t.Context(), l, func(ctx context.Context, term baton.Term) error {
+		proxy.Block()
+		defer proxy.Unblock()
+		if err := term.Confirm(ctx); err == nil || errors.Is(err, baton.ErrLost) || errors.Is(err, baton.ErrExpired) {
+			t.Errorf("without Redis: %v", err)
+		}
+		if epoch, err := term.Raise(ctx, term.Epoch()); err == nil || errors.Is(err, baton.ErrLost) || epoch != 0 {
+			t.Errorf("raised without Redis to %d: %v", epoch, err)
+		}
+		return baton.ErrDone
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A term whose trust is over is not confirmed, though Redis may still have its owner in the lock.
+func TestNothingIsConfirmedOnceTrustIsOver(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var first *baton.Term
+	err := baton.Lead(ctx, lockOn(r, "a"), func(_ context.Context, term baton.Term) error {
+		if first == nil {
+			first = &term
+			return nil // the next term follows
+		}
+		defer cancel()
+		testsupport.Await(t, "trust in the first term is over", func() bool { return !first.Trusted() })
+		if _, err := r.Conn().Do("SET", "lock", first.Owner(), "KEEPTTL"); err != nil {
+			t.Error(err)
+		}
+		if err := first.Confirm(t.Context()); !errors.Is(err, baton.ErrExpired) {
+			t.Errorf("a term without trust is confirmed: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// An error that the work returns after its context has ended goes to OnChange: it may well be the
+// end's own. Lead campaigns again.
+func TestAnErrorAfterTheEndOfATermDoesNotEndLead(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	late := errors.New("the work was cut off")
+	var told []error
+	l := lockOn(r, "a")
+	l.OnChange = func(e baton.Event) {
+		if e.Kind == baton.EventEnded {
+			told = append(told, e.Err)
+		}
+	}
+	terms := 0
+	err := baton.Lead(t.Context(), l, func(ctx context.Context, _ baton.Term) error {
+		if terms++; terms > 1 {
+			return baton.ErrDone
+		}
+		if _, err := r.Conn().Do("DEL", "lock"); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return late
+	})
+	if err != nil || terms != 2 || len(told) == 0 || !errors.Is(told[0], late) {
+		t.Errorf("Lead returned %v after %d terms; their ends were told with %v", err, terms, told)
 	}
 }
 
@@ -257,6 +336,8 @@ func TestPriorityObserverAndOrders(t *testing.T) {
 func TestBadInputIsRefused(t *testing.T) {
 	good := baton.Redis{URL: "redis://127.0.0.1:1"}
 	work := func(context.Context, baton.Term) error { return nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so that a lock that is accepted ends without an error, and nothing is waited for
 	for want, l := range map[string]baton.Lock{
 		"Key is required":                         {Redis: good},
 		"give it a {tag}":                         {Key: "a}b", Redis: good},
@@ -272,12 +353,18 @@ func TestBadInputIsRefused(t *testing.T) {
 		"Redis: redis: want one of":               {Key: "k"},
 		"want one of a url, sentinels and a clus": {Key: "k", Redis: baton.Redis{URL: good.URL, Cluster: []string{"a:1"}}},
 	} {
-		err := baton.Lead(t.Context(), l, work)
+		err := baton.Lead(ctx, l, work)
 		if !errors.Is(err, baton.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if err := baton.Lead(t.Context(), baton.Lock{Key: "k", Redis: good}, nil); !errors.Is(err, baton.ErrInvalid) {
+	if err := baton.Lead(ctx, baton.Lock{Key: "k", Redis: good}, work); err != nil {
+		t.Errorf("a good one: %v", err)
+	}
+	if err := baton.Lead(ctx, baton.Lock{Key: "k", Quorum: []baton.Redis{good, good, good}}, work); err != nil {
+		t.Errorf("a quorum of three: %v", err)
+	}
+	if err := baton.Lead(ctx, baton.Lock{Key: "k", Redis: good}, nil); !errors.Is(err, baton.ErrInvalid) {
 		t.Errorf("without a function: %v", err)
 	}
 }
