@@ -353,6 +353,51 @@ func TestFencedEndsTheRunAtOnce(t *testing.T) {
 	}
 }
 
+// A batch that fails for good may have failed because the database was replaced, and the fence with it.
+func TestTheFenceIsTakenAgainAfterAnErrorThatLasts(t *testing.T) {
+	for fails, want := range map[error]int64{errors.New("there is no table baton_fence"): 2, flush.ErrTransient: 1} {
+		cfg, db := users(flushtest.NewScript("s", user("1", "a")))
+		failing := true
+		sink := &fakeSink{base: db}
+		cfg.Retry = flush.Retry{Attempts: 1}
+		cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+			if failing {
+				return flush.Outcome{}, fails
+			}
+			return sink.Apply(ctx, f, p, b)
+		}}
+		p := mustNew(t, cfg)
+		if _, err := p.Run(t.Context(), leader(1)); !errors.Is(err, fails) {
+			t.Errorf("%v, want %v", err, fails)
+		}
+		failing = false
+		if _, err := p.Run(t.Context(), leader(1)); err != nil || db.takes.Load() != want {
+			t.Errorf("after %v the fence was taken %d times, want %d (%v)", fails, db.takes.Load(), want, err)
+		}
+	}
+}
+
+// Not only a batch finds out that the fence is another's.
+func TestTheFenceIsTakenAgainWhoeverFindsItLost(t *testing.T) {
+	source := flushtest.NewScript("s", user("1", "a"))
+	fenced := true
+	source.On = on("discard", func() error {
+		if fenced {
+			return &flush.FencedError{Job: "job", Epoch: 9, Owner: "newer"}
+		}
+		return nil
+	})
+	cfg, db := users(source)
+	p := mustNew(t, cfg)
+	if _, err := p.Run(t.Context(), leader(1)); !errors.Is(err, flush.ErrFenced) {
+		t.Fatalf("run ended with %v", err)
+	}
+	fenced = false
+	if _, err := p.Run(t.Context(), leader(1)); err != nil || db.takes.Load() != 2 {
+		t.Errorf("the fence was taken %d times, want 2 (%v)", db.takes.Load(), err)
+	}
+}
+
 func TestABrokenShardDoesNotHoldUpTheOthers(t *testing.T) {
 	for _, fail := range []string{"stage", "read", "done", "discard"} {
 		first := hooked(failing(fail), flushtest.NewScript("first", user("1", "a")))

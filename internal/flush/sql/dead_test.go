@@ -604,6 +604,28 @@ func TestWhateverADatabaseRefusesOfARowIsADeadLetter(t *testing.T) {
 	})
 }
 
+// The parts of a batch are transactions of their own: an equal record in another part is another one.
+func TestEqualRecordsInTwoPartsAreTwoLetters(t *testing.T) {
+	db := prepared(t, testsupport.SQLite)
+	db.people()
+	s, p := db.flushing("people", []string{"id"})
+	letter := row.DeadLetter{Record: `{"key":"8"}`, Error: "no number"}
+	for part := range 2 {
+		b := batch("a", part, rowOf(part, "x", 1))
+		b.Dead = []row.DeadLetter{letter}
+		apply(t, s, fence(1), p, b)
+		db.expect("SELECT count(*) FROM baton_dead_letter", fmt.Sprint(part+1))
+	}
+	b := batch("b", 0, rowOf(9, "x", 1)) // and so it is in another batch, and of another job
+	b.Dead = []row.DeadLetter{letter}
+	apply(t, s, fence(1), p, b)
+	other := fence(1)
+	other.Job = "k"
+	takeOver(t, s, other)
+	apply(t, s, other, p, b)
+	db.expect("SELECT count(*) FROM baton_dead_letter", "4")
+}
+
 func TestDeadLettersOfTheBatchAreKeptWithIt(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.people()
