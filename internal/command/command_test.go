@@ -60,11 +60,25 @@ func sh(script string) command.Spec {
 // run runs to the end, within a bound.
 func run(t *testing.T, ctx context.Context, s command.Spec) command.Result {
 	t.Helper()
-	r, err := command.Run(ctx, s)
-	if err != nil {
-		t.Fatal(err)
+	type end struct {
+		command.Result
+		error
 	}
-	return r
+	ended := make(chan end, 1)
+	go func() {
+		r, err := command.Run(ctx, s)
+		ended <- end{r, err}
+	}()
+	select {
+	case e := <-ended:
+		if e.error != nil {
+			t.Fatal(e.error)
+		}
+		return e.Result
+	case <-time.After(2 * soon):
+		t.Fatal("the command does not end")
+		return command.Result{}
+	}
 }
 
 // witness is a pipe that ends when every holder of its other side is dead.

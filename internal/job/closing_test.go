@@ -27,10 +27,12 @@ func TestOtherJobsGoOnUntilThoseThatEndFirstHaveEnded(t *testing.T) {
 		n := lead(t, ledger, command, idle, every(t, "flush", "1s", nothing))
 		after(10500 * time.Millisecond) // the next run of the command waits
 		began := time.Now()
-		if err := n.EndFirst(t.Context(), errSteppedDown); err != nil || time.Since(began) != 10*time.Second {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble: its jobs go on for ever
+		defer cancel()
+		if err := n.EndFirst(ctx, errSteppedDown); err != nil || time.Since(began) != 10*time.Second {
 			t.Errorf("the commands have ended after %v, %v", time.Since(began), err)
 		}
-		if err := n.RunNow(t.Context(), job.Manual{Job: "flush", ID: "by-hand"}); err == nil {
+		if err := n.RunNow(ctx, job.Manual{Job: "flush", ID: "by-hand"}); err == nil {
 			t.Error("an order was taken by a term that is about to end")
 		}
 		after(100 * time.Millisecond) // what begins now, though it must not, is seen below

@@ -209,14 +209,21 @@ func TestAHandoverTakesAsLongAsTheMastersTake(t *testing.T) {
 			began := time.Now()
 			for leader() == nil || leader() == old {
 				time.Sleep(100 * time.Microsecond)
+				if time.Since(began) > time.Minute { // of the bubble
+					t.Error("nobody follows a leader that has stepped down")
+					break
+				}
 			}
 			took = append(took, time.Since(began))
+			if t.Failed() {
+				break
+			}
 			time.Sleep(time.Minute)
 		}
 		slices.Sort(took)
-		t.Logf("step down of 3 nodes on 3 masters: p50 %v, max %v", took[7], took[14])
-		if took[7] > 50*time.Millisecond || took[14] > 500*time.Millisecond {
-			t.Errorf("a handover takes %v in the median, %v at most", took[7], took[14])
+		t.Logf("step down of 3 nodes on 3 masters: p50 %v, max %v", took[len(took)/2], took[len(took)-1])
+		if took[len(took)/2] > 50*time.Millisecond || took[len(took)-1] > 500*time.Millisecond {
+			t.Errorf("a handover takes %v in the median, %v at most", took[len(took)/2], took[len(took)-1])
 		}
 		for _, n := range nodes {
 			n.stop()

@@ -226,7 +226,11 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			e.draw(func(old *redislock.Picture) { *old = redislock.Picture{}; p(old) })
 			a.aside.Stand(time.Minute, "x")
 			over = make(chan struct{})
-			a.cooling <- coolDown{time.Minute, "x", over}
+			select {
+			case a.cooling <- coolDown{time.Minute, "x", over}:
+			case <-time.After(time.Hour):
+				t.Fatal("the cool-down before is not over: nothing takes another one")
+			}
 		}
 		home := func() { // ends what still goes on
 			t.Helper()

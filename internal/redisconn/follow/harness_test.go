@@ -122,6 +122,9 @@ func follow(t testing.TB, m Master, from ...Position) *followed {
 	return begin(t, s, joined)
 }
 
+// errGoesOn: a stream does not end that should have ended by itself.
+var errGoesOn = errors.New("the stream is followed on")
+
 func begin(t testing.TB, s *Stream, joined Joined) *followed {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -137,7 +140,14 @@ func begin(t testing.TB, s *Stream, joined Joined) *followed {
 		return err
 	}
 	t.Cleanup(func() { _ = f.end() })
-	f.wait = func() error { <-done; return err }
+	f.wait = func() error {
+		select {
+		case <-done:
+			return err
+		case <-time.After(time.Minute):
+			return errGoesOn
+		}
+	}
 	return f
 }
 
