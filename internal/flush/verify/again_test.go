@@ -135,7 +135,7 @@ func TestARecordThatComesBackDuringTheLastLookIsNoDifference(t *testing.T) {
 	l := people(t, testsupport.SQLite(t), kinds["hashes"], 10)
 	l.do("DEL", "user:7")
 	looked := false
-	f := &flaky{before: nth("still missing", 3, func() { looked = true; l.do("HSET", "user:7", "name", "name 7") })}
+	f := &flaky{before: nth("still missing", 4, func() { looked = true; l.do("HSET", "user:7", "name", "name 7") })}
 	state, err := l.over(f, verify.Options{}, verify.State{})
 	if r := state.Result; err != nil || r.Differences() != 0 || !looked {
 		t.Errorf("%+v, %v", r, err)
