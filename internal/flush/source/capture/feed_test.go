@@ -390,3 +390,33 @@ func TestManyChangesAreGathered(t *testing.T) {
 		t.Errorf("a pass waits %v", got)
 	}
 }
+
+// Slots that are on their way are looked at again once they have come: a pass before that would miss some of
+// their keys, and be for nothing.
+func TestSlotsOnTheirWayOweNoPassYet(t *testing.T) {
+	f := fed(t, 1<<20)
+	f.left(f.mark, f.line, false)
+	free, at, gen := f.free()
+	j := follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}
+	if m, _ := f.joins(f.line, gen, j, free, make([]follow.Loss, len(at)), slots{name: "fewer", moving: true}); m == nil || f.debts != f.paid {
+		t.Errorf("%d debts while slots move: %s", f.debts-f.paid, f.why)
+	}
+	f.has(f.line, "fewer")
+	if f.debts == f.paid || f.reason != otherSlots {
+		t.Errorf("%d debts once they have moved, because of %q", f.debts-f.paid, f.reason)
+	}
+}
+
+// What a master that is gone has said last is not known, nor where its keys are now.
+func TestAMasterThatIsGoneOwesAPass(t *testing.T) {
+	f := fed(t, 1<<20)
+	two := []placeMark{{at: follow.Position{ReplID: "id", Offset: 100}, slots: noSlots}, {at: follow.Position{ReplID: "gone", Offset: 7}, slots: noSlots}}
+	f.restart("two", place{marks: two, owed: owesNothing})
+	f.expect(1)
+	free, at, gen := f.free()
+	lost := []follow.Loss{{}, {Code: follow.LostHistory, Words: "another master's"}}
+	f.joins(f.line, gen, follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}, free, lost, slots{name: noSlots})
+	if f.debts == f.paid || f.reason != otherMasters || len(f.marks) != 1 || !f.joined {
+		t.Errorf("%d debts because of %q, %d marks, joined %v", f.debts-f.paid, f.reason, len(f.marks), f.joined)
+	}
+}
