@@ -159,19 +159,6 @@ func TestAGuardThatWasKilledWhileItWaitedRunsNothingTwice(t *testing.T) {
 	}
 }
 
-// Nobody looks after the reserve between the end of a warden and the next command.
-func TestAWardenThatHasDiedIsNotHandedOut(t *testing.T) {
-	r := reserve(t, 1)
-	guard := childrenOf(t, os.Getpid())[0]
-	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	childless(t)
-	if pid, _ := ask(t, r, "exit 3"); pid == guard {
-		t.Errorf("the command ran under the guard %d, which was dead", guard)
-	}
-}
-
 // A stopped warden cannot read its order, and no error would say so.
 func TestAWardenThatWasStoppedWhileItWaitedGoesOn(t *testing.T) {
 	for name, victims := range map[string]func(guard, warden int) []int{
