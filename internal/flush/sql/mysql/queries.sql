@@ -68,10 +68,10 @@ INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error, at) VALUES (?
 INSERT INTO {prefix}dead_letter_part (id, part, record) VALUES (?, ?, ?)
 
 -- name: migrate_lock
-SELECT GET_LOCK(SHA1(CONCAT('baton migrate ', DATABASE(), ' {prefix}')), {lock_seconds})
+SELECT GET_LOCK(SHA2(CONCAT('baton migrate ', DATABASE(), ' {prefix}'), 256), {lock_seconds})
 
 -- name: migrate_unlock
-SELECT RELEASE_LOCK(SHA1(CONCAT('baton migrate ', DATABASE(), ' {prefix}')))
+SELECT RELEASE_LOCK(SHA2(CONCAT('baton migrate ', DATABASE(), ' {prefix}'), 256))
 
 -- name: version_table
 CREATE TABLE IF NOT EXISTS {prefix}schema_version (
