@@ -327,8 +327,9 @@ type Column struct {
 	// a layout of Go's time package. Default: rfc3339.
 	Format string `yaml:"format,omitempty"`
 	// Missing is what a record without the field means: error, so that the row
-	// becomes a dead letter, null, or keep, to leave the column as it is. Default: keep
-	// for a column with a default, null for a nullable one, else error.
+	// becomes a dead letter, null, or keep, to leave the column as it is. Default: the
+	// column's default, if it has one, else null for a nullable column, else error. A list or
+	// stream, and a default that is not constant, such as now(), keep what the row has.
 	Missing string `yaml:"missing,omitempty" config:"null"`
 	// Empty is "null" to store an empty text as NULL. Default: as it is.
 	Empty string `yaml:"empty,omitempty" config:"null"`

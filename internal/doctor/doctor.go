@@ -269,7 +269,7 @@ func examineTable(ctx context.Context, j config.Job, nodeID string, store *sql.S
 			"table %s of database %q is not there yet: the first flush makes it, and baton job preview %s shows how",
 			plan.Table.Name, j.Flush.To.Database, j.Name)}}
 	}
-	found := store.PreflightTable(ctx, preflightTable(j, plan))
+	found := append(store.PreflightTable(ctx, preflightTable(j, plan)), resets(j, plan)...)
 	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Severity.Rank() <= SeverityWarning.Rank() }) {
 		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf(
 			"table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})

@@ -27,7 +27,7 @@ func limited(t *testing.T, r *testsupport.Redis, less ...string) string {
 // Every part is asked, about the right thing: each of these faults is another part's.
 func TestTheDoctorAsksEveryPart(t *testing.T) {
 	redis, here, other := testsupport.StartRedis(t, testsupport.RedisAOF()), testsupport.SQLite(t), testsupport.SQLite(t)
-	here.Exec(t, "CREATE TABLE fits (id INTEGER PRIMARY KEY, name TEXT)")
+	here.Exec(t, "CREATE TABLE fits (id INTEGER PRIMARY KEY, name TEXT DEFAULT 'd')")
 	other.Exec(t, "CREATE TABLE unused (id INTEGER)")
 	now := time.Now().UnixMilli()
 	if _, err := redis.Conn().Do("HSET", "{baton}:nodes", "b", fmt.Sprintf(`{"version":"1","state":"live","seen_ms":%d,"clock_ms":5000}`, now),
@@ -68,6 +68,7 @@ func TestTheDoctorAsksEveryPart(t *testing.T) {
 		{SeverityError, `job "stream"`, "may not use XREAD"},
 		{SeverityError, `job "totals"`, "may not use GETRANGE"},
 		{SeverityError, `job "astray"`, `no such table: "fits"`},
+		{SeverityInfo, `job "rows"`, `table fits has a default for name: the job sets it where a record`},
 		{SeverityOK, `job "rows"`, `table fits of database "main" fits; columns written: `},
 		{SeverityWarning, `node "b"`, "its clock is 5s ahead of that of Redis"},
 		{SeverityError, "file " + file, "can write to it"},

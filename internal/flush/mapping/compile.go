@@ -213,8 +213,12 @@ func (c *compiler) setOp(out *column, target row.Column, spec ColumnSpec) {
 func (c *compiler) setNull(out *column, target row.Column, spec ColumnSpec) {
 	switch spec.Missing {
 	case "":
-		out.missingKeep = target.Default && !out.key && out.op != row.OpAdd
-		out.missingNull = target.Nullable && !out.key && !out.missingKeep
+		if target.Default && !out.key && out.op != row.OpAdd {
+			out.constant = c.constant(target)
+			out.missingKeep = out.constant == nil
+		} else {
+			out.missingNull = target.Nullable && !out.key
+		}
 	case "error":
 	case "null":
 		out.missingNull = true
@@ -238,6 +242,23 @@ func (c *compiler) setNull(out *column, target row.Column, spec ColumnSpec) {
 	case (spec.Missing == "null" || spec.Empty == "null") && !target.Nullable && out.op != row.OpAdd:
 		c.problem(target.Name, "is NOT NULL, so `missing` or `empty` cannot be null: take them out, or let the column be NULL")
 	}
+}
+
+// constant is the default of a column for a record without the field, of a source of states: two records that are the
+// same make the same row, whatever was in it. nil: the row keeps what it has.
+func (c *compiler) constant(target row.Column) *row.Value {
+	if c.available.Guarantee.Once() || !target.Constant.OK {
+		return nil
+	}
+	read, ok := row.NewReader(target.Kind, target, row.OpSet, "")
+	if !ok {
+		return nil
+	}
+	value, err := read(target.Constant.Text)
+	if err != nil {
+		return nil
+	}
+	return &value
 }
 
 // checkKey refuses a key that does not identify rows, or has no index.

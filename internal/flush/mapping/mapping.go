@@ -37,11 +37,13 @@ type Spec struct {
 
 // ColumnSpec configures one column. Every empty field has a default.
 type ColumnSpec struct {
-	From    string // input; default: the column's own name
-	Op      string // set or add; default: add for $value, else set
-	Type    string // how the text is read: integer, float, ... Default: the catalogue's type
-	Format  string // of a timestamp or date: unix, unix_ms, rfc3339 (default) or a layout of Go's time package
-	Missing string // error, null or keep; default: keep for a column with a default, null for a nullable one, else error
+	From   string // input; default: the column's own name
+	Op     string // set or add; default: add for $value, else set
+	Type   string // how the text is read: integer, float, ... Default: the catalogue's type
+	Format string // of a timestamp or date: unix, unix_ms, rfc3339 (default) or a layout of Go's time package
+	// Missing is error, null or keep. Default for a column with a default: that default in a source of states, if it
+	// is constant, else keep; for another column null if it may be NULL, else error.
+	Missing string
 	Empty   string // "null": an empty text is NULL
 }
 
@@ -70,6 +72,7 @@ type column struct {
 	named       bool // its input is known even when the record is gone
 	missingNull bool
 	missingKeep bool
+	constant    *row.Value // what a missing field means: the column's default; nil: see the other two
 	emptyNull   bool
 	read        row.Reader
 	what        string // the type as messages name it
@@ -163,6 +166,9 @@ func (c *column) value(raw row.Raw) (row.Value, error) {
 			return v, fmt.Errorf("%w; `empty: \"null\"` would make it NULL", err)
 		}
 		return v, err
+	}
+	if !raw.OK && c.constant != nil {
+		return *c.constant, nil
 	}
 	if !raw.OK && c.missingKeep {
 		return row.Absent(), nil

@@ -11,7 +11,7 @@ type ColumnView struct {
 	From    string `json:"from"`
 	Read    string `json:"read"` // as what the text is read
 	Op      string `json:"op"`
-	Missing string `json:"missing"` // what a record without it means: error, null or keep
+	Missing string `json:"missing"` // what a record without it means: error, null, keep, or default: that of the column
 	Empty   string `json:"empty"`   // what an empty text means: null or as it is
 	Key     bool   `json:"key"`
 }
@@ -25,6 +25,26 @@ func (m *Mapping) Views() []ColumnView {
 	return views
 }
 
+// Kept names the columns that a row keeps where its record has no field for them.
+func (m *Mapping) Kept() (names []string) {
+	for i := range m.columns {
+		if m.columns[i].missingKeep {
+			names = append(names, m.columns[i].name)
+		}
+	}
+	return names
+}
+
+// Resets names the columns that get their default back where a record has no field for them.
+func (m *Mapping) Resets() (names []string) {
+	for i := range m.columns {
+		if m.columns[i].constant != nil {
+			names = append(names, m.columns[i].name)
+		}
+	}
+	return names
+}
+
 func (c *column) view(plan row.PlanColumn, inputs []string) ColumnView {
 	shown := ColumnView{
 		Name: c.name, DBType: plan.DBType, From: inputs[c.input], Read: c.what, Op: "set", Missing: "error", Empty: "as it is", Key: c.key,
@@ -33,6 +53,8 @@ func (c *column) view(plan row.PlanColumn, inputs []string) ColumnView {
 		shown.Op = "add"
 	}
 	switch {
+	case c.constant != nil:
+		shown.Missing = "default"
 	case c.missingKeep:
 		shown.Missing = "keep"
 	case c.missingNull:

@@ -25,6 +25,7 @@ type Column struct {
 	DBType    string // the database's own name of the type, for messages and casts
 	Nullable  bool
 	Default   bool // has a default: may be left out of an insert
+	Constant  Raw  // the default as a text, if it is the same for every row: 'd', and not now()
 	Generated bool // computed or identity always: cannot be written
 	Bits      int  // KindInteger: 8, 16, 24, 32 or 64; KindFloat: 32 or 64
 	Unsigned  bool

@@ -32,6 +32,7 @@ func (s *Store) DescribeTable(t row.TableSpec) (ddl string, table row.Table, err
 		}
 		if c.Default {
 			line += " DEFAULT 0"
+			column.Constant = row.Raw{Text: "0", OK: true}
 		}
 		lines = append(lines, line)
 		table.Columns = append(table.Columns, column)

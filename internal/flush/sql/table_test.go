@@ -46,7 +46,7 @@ var catalogues = map[string]struct {
 		},
 		want: []row.Column{
 			{Name: "i2", Kind: row.KindInteger, DBType: "smallint", Bits: 16},
-			{Name: "i4", Kind: row.KindInteger, DBType: "integer", Bits: 32, Nullable: true, Default: true},
+			{Name: "i4", Kind: row.KindInteger, DBType: "integer", Bits: 32, Nullable: true, Default: true, Constant: row.Raw{Text: "7", OK: true}},
 			{Name: "i8", Kind: row.KindInteger, DBType: "bigint", Bits: 64},
 			{Name: "always", Kind: row.KindInteger, DBType: "bigint", Bits: 64, Default: true, Generated: true},
 			{Name: "twice", Kind: row.KindInteger, DBType: "integer", Bits: 32, Nullable: true, Default: true, Generated: true},
@@ -70,7 +70,7 @@ var catalogues = map[string]struct {
 			{Name: "bits", Kind: row.KindOther, DBType: "bit varying", Nullable: true},
 			{Name: "ip", Kind: row.KindOther, DBType: "inet", Nullable: true},
 			{
-				Name: "dom", Kind: row.KindText, DBType: "character varying", MaxChars: 5, Default: true,
+				Name: "dom", Kind: row.KindText, DBType: "character varying", MaxChars: 5, Default: true, Constant: row.Raw{Text: "x", OK: true},
 				Checks: map[string]string{"shorter_check": "CHECK (VALUE::text <> 'no'::text)"},
 			},
 		},
@@ -87,7 +87,7 @@ var catalogues = map[string]struct {
 		},
 		want: []row.Column{
 			{Name: "i1", Kind: row.KindInteger, DBType: "tinyint(4)", Bits: 8},
-			{Name: "i3", Kind: row.KindInteger, DBType: "mediumint(9)", Bits: 24, Nullable: true, Default: true},
+			{Name: "i3", Kind: row.KindInteger, DBType: "mediumint(9)", Bits: 24, Nullable: true, Default: true, Constant: row.Raw{Text: "7", OK: true}},
 			{Name: "i8", Kind: row.KindInteger, DBType: "bigint(20) unsigned", Bits: 64, Unsigned: true, Default: true},
 			{Name: "twice", Kind: row.KindInteger, DBType: "int(11)", Bits: 32, Nullable: true, Generated: true},
 			{Name: "f4", Kind: row.KindFloat, DBType: "float", Bits: 32, Nullable: true},
@@ -125,7 +125,7 @@ var catalogues = map[string]struct {
 			{Name: "id", Kind: row.KindInteger, DBType: "INTEGER", Bits: 64, Default: true},
 			{Name: "i", Kind: row.KindInteger, DBType: "INT", Bits: 64},
 			{Name: "f", Kind: row.KindFloat, DBType: "REAL", Bits: 64, Nullable: true},
-			{Name: "n", Kind: row.KindNumeric, DBType: "decimal(10,2)", Nullable: true, Default: true},
+			{Name: "n", Kind: row.KindNumeric, DBType: "decimal(10,2)", Nullable: true, Default: true, Constant: row.Raw{Text: "0", OK: true}},
 			{Name: "t", Kind: row.KindText, DBType: "TEXT", Nullable: true},
 			{Name: "v", Kind: row.KindText, DBType: "varchar(12)", Nullable: true},
 			{Name: "b", Kind: row.KindBytes, DBType: "BLOB", Nullable: true},

@@ -106,6 +106,10 @@ func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source
 	for i, column := range plan.Columns {
 		k.skipped[i] = column.Name == c.Mapping.Generation
 	}
+	if kept := m.Kept(); len(kept) > 0 {
+		k.notes = append(k.notes, fmt.Sprintf("columns %s were compared only where the record has a value: without one the row keeps "+
+			"what it has, as the default is not constant or `missing: keep` says so", strings.Join(kept, ", ")))
+	}
 	k.prepareExtra(c.Policy)
 	return k, nil
 }
@@ -130,8 +134,8 @@ func (k *Checker) prepareExtra(p flush.Policy) {
 	k.vanished = v
 }
 
-// Run compares, from where an earlier comparison was, until everything is compared; a repair then marks what it
-// found. Beside an error it returns how far it came.
+// Run compares, from where an earlier comparison was, until everything is compared; a repair then marks the
+// differences. Beside an error it returns how far it came.
 func (k *Checker) Run(ctx context.Context, from State) (State, error) {
 	r := &comparison{Checker: k, State: from, kept: from, suspects: map[string]suspect{}}
 	for _, note := range k.notes {

@@ -89,7 +89,7 @@ type State struct {
 	Misspelled bool `json:"misspelled,omitzero"`
 	// Rounds is how often all of the source was read, and keys may have been missed.
 	Rounds int `json:"rounds,omitzero"`
-	// Marking: a repair has compared everything, and marks what it found. Marks counts what it finds on the way,
+	// Marking: a repair has compared everything, and marks the differences. Marks counts those that it finds again,
 	// and Result stays as it was but for Result.Marked.
 	Marking bool   `json:"marking,omitzero"`
 	Marks   Result `json:"marks,omitzero"`

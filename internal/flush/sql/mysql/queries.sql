@@ -95,6 +95,7 @@ WHERE t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ?
 SELECT column_name, data_type, column_type, is_nullable = 'YES',
        COALESCE(column_default, 'NULL') <> 'NULL' OR extra LIKE '%auto_increment%',
        COALESCE(generation_expression, '') <> '',
+       CASE WHEN extra LIKE '%DEFAULT_GENERATED%' THEN NULL ELSE column_default END,
        COALESCE(character_maximum_length, 0), COALESCE(character_octet_length, 0),
        COALESCE(numeric_precision, 0), COALESCE(numeric_scale, 0), COALESCE(datetime_precision, 0),
        COALESCE(character_set_name, ''), COALESCE(collation_name, ''), VERSION() LIKE '%MariaDB%'

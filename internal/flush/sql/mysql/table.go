@@ -38,6 +38,9 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	if t.Columns, err = stdsql.Collect(ctx, d.Pool, d.Queries["columns"], columnOf, schema, table); err != nil {
 		return t, err
 	}
+	if err := stdsql.Evaluate(ctx, d.Pool, t.Columns, spell); err != nil {
+		return t, err
+	}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; c.Folds != "" {
 			c.Exact = fmt.Sprintf("ALTER TABLE %s %s", quote.Table(t.Name), c.Exact)
@@ -54,7 +57,8 @@ func columnOf(scan func(...any) error) (row.Column, error) {
 	var precision, scale, fraction int
 	var charset, collation string
 	var mariadb bool
-	err := scan(&c.Name, &data, &c.DBType, &c.Nullable, &c.Default, &c.Generated, &chars, &octets, &precision, &scale, &fraction,
+	var initial dbsql.NullString
+	err := scan(&c.Name, &data, &c.DBType, &c.Nullable, &c.Default, &c.Generated, &initial, &chars, &octets, &precision, &scale, &fraction,
 		&charset, &collation, &mariadb)
 	data = strings.ToLower(data)
 	c.Unsigned = strings.Contains(c.DBType, "unsigned")
@@ -94,11 +98,38 @@ func columnOf(scan func(...any) error) (row.Column, error) {
 	default:
 		c.Kind, c.Form = row.KindOther, formOf(data, fraction)
 	}
+	c.Constant = constant(&c, initial, mariadb)
 	if c.Kind == row.KindText && !exact(collation, c.Padded) {
 		c.Folds = "the collation " + collation
 		c.Exact = exactDefinition(c, charset, mariadb)
 	}
 	return c, err
+}
+
+var literal = stdsql.Literals(`'(?:[^'\\]|''|\\.)*'`)
+
+// constant is the literal of a default. MariaDB shows it as SQL has it; MySQL shows a text without its quotes, and
+// what is no literal is not asked for.
+func constant(c *row.Column, shown dbsql.NullString, mariadb bool) row.Raw {
+	if !c.Default || c.Generated || !shown.Valid {
+		return row.Raw{}
+	}
+	initial := shown.String
+	if !mariadb && !literal.MatchString(initial) {
+		if c.Kind == row.KindTimestamp && strings.HasPrefix(initial, "CURRENT_TIMESTAMP") { // of 5.7
+			return row.Raw{}
+		}
+		initial = "'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(initial) + "'"
+	}
+	return row.Raw{Text: initial, OK: literal.MatchString(initial)}
+}
+
+// spell is an expression for the text of a default. A BIT is a number to us.
+func spell(c row.Column, text string) string {
+	if c.Kind == row.KindInteger {
+		return "CAST(" + text + " + 0 AS CHAR)"
+	}
+	return text
 }
 
 // exact reports whether texts are equal to a collation only if their bytes are. One

@@ -50,6 +50,16 @@ SELECT a.attname::text,
        NOT (a.attnotnull OR d.typnotnull),
        a.atthasdef OR a.attidentity <> '' OR d.typdefault IS NOT NULL,
        a.attgenerated <> '' OR a.attidentity = 'a',
+       -- The default, if no part of it can change: literals, and what the server's own immutable functions and operators
+       -- make of them.
+       CASE WHEN a.attgenerated = '' AND a.attidentity = ''
+             AND NOT EXISTS (SELECT FROM regexp_matches(f.bin, '\{([A-Z_]+)', 'g') AS node(name)
+                             WHERE node.name[1] NOT IN ('CONST', 'FUNCEXPR', 'OPEXPR', 'RELABELTYPE', 'ARRAY', 'ARRAYEXPR', 'BOOLEXPR',
+                                                        'COERCETODOMAIN', 'COLLATEEXPR'))
+             AND NOT EXISTS (SELECT FROM regexp_matches(f.bin, ':(?:opfuncid|funcid) (\d+)', 'g') AS node(id)
+                             LEFT JOIN pg_proc p ON p.oid = node.id[1]::oid AND p.pronamespace = 'pg_catalog'::regnamespace
+                             WHERE p.provolatile IS DISTINCT FROM 'i')
+            THEN '(' || f.expression || ')::' || format_type(a.atttypid, a.atttypmod) END,
        CASE WHEN t.typname = 'citext' THEN 'the type citext' ELSE COALESCE((
            SELECT min('the collation ' || c.collname)
            FROM (SELECT a.attcollation UNION ALL
@@ -64,6 +74,10 @@ FROM pg_attribute a
 JOIN resolved r ON r.attnum = a.attnum
 JOIN pg_type t ON t.oid = r.type AND t.typtype <> 'd'
 JOIN pg_type d ON d.oid = a.atttypid
+LEFT JOIN pg_attrdef def ON def.adrelid = a.attrelid AND def.adnum = a.attnum
+CROSS JOIN LATERAL (SELECT COALESCE(def.adbin, d.typdefaultbin)::text,
+                           CASE WHEN def.adbin IS NULL THEN pg_get_expr(d.typdefaultbin, 0) ELSE pg_get_expr(def.adbin, def.adrelid) END
+                   ) AS f(bin, expression)
 WHERE a.attrelid = $1::bigint::oid
 ORDER BY a.attnum
 

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -52,6 +54,9 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	if t.Columns, err = pgx.CollectRows(rows, catalogueColumn); err != nil {
 		return t, err
 	}
+	if err := evaluate(ctx, tx, t.Columns); err != nil {
+		return t, err
+	}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; c.Folds != "" {
 			c.Exact = fmt.Sprintf(`ALTER TABLE %s ALTER COLUMN %s TYPE text COLLATE "C"`, t.Name, quote.Ident(c.Name))
@@ -62,6 +67,74 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	}
 	t.Unique, err = pgx.CollectRows(rows, pgx.RowTo[[]string])
 	return t, err
+}
+
+// spellings make of a value the text that a column of such a type reads, whatever the session's settings are.
+var spellings = map[string]string{
+	"bytea": "encode(%s, 'hex')", "date": "to_char(%s, 'YYYY-MM-DD')", "timestamp": `to_char(%s, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
+	"timestamptz": `to_char(%s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`,
+}
+
+// evaluate replaces the expressions of constant defaults by their values. A default that the database cannot evaluate
+// is none.
+func evaluate(ctx context.Context, tx pgx.Tx, columns []row.Column) error {
+	var expressions []string
+	for _, c := range columns {
+		if c.Constant.OK {
+			expressions = append(expressions, c.Constant.Text)
+		}
+	}
+	if len(expressions) == 0 {
+		return nil
+	}
+	texts, err := valuesOf(ctx, tx, expressions)
+	if err != nil {
+		return err
+	}
+	for i := range columns {
+		c := &columns[i]
+		if !c.Constant.OK {
+			continue
+		}
+		text := texts[0]
+		texts = texts[1:]
+		if c.Constant = (row.Raw{}); text == nil {
+			continue
+		}
+		c.Constant = row.Raw{Text: *text, OK: true}
+		if c.Kind == row.KindBytes {
+			raw, err := hex.DecodeString(*text)
+			c.Constant = row.Raw{Text: string(raw), OK: err == nil}
+		}
+	}
+	return nil
+}
+
+// valuesOf are the texts of expressions; nil for one that is refused.
+func valuesOf(ctx context.Context, tx pgx.Tx, expressions []string) (texts []*string, err error) {
+	try, err := tx.Begin(ctx) // of a savepoint
+	if err != nil {
+		return nil, err
+	}
+	err = try.QueryRow(ctx, "SELECT ARRAY["+strings.Join(expressions, ", ")+"]").Scan(&texts)
+	var refused *pgconn.PgError
+	if err == nil {
+		return texts, try.Commit(ctx)
+	}
+	if !errors.As(err, &refused) || refused.Code[:2] != "22" { // such as a division by zero
+		return nil, err
+	}
+	if err := try.Rollback(ctx); err != nil || len(expressions) == 1 {
+		return []*string{nil}, err
+	}
+	for i := range expressions {
+		one, err := valuesOf(ctx, tx, expressions[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, one...)
+	}
+	return texts, nil
 }
 
 func (p *postgres) noTable(ctx context.Context, tx pgx.Tx, name string) error {
@@ -80,7 +153,16 @@ func catalogueColumn(r pgx.CollectableRow) (row.Column, error) {
 	var c row.Column
 	var native string // name of a type of PostgreSQL's own; "" for others, such as enums
 	var modifier int32
-	err := r.Scan(&c.Name, &native, &c.DBType, &modifier, &c.Nullable, &c.Default, &c.Generated, &c.Folds, &c.Values, &c.Checks)
+	var constant *string
+	err := r.Scan(&c.Name, &native, &c.DBType, &modifier, &c.Nullable, &c.Default, &c.Generated, &constant, &c.Folds, &c.Values,
+		&c.Checks)
+	if constant != nil {
+		spelling, ok := spellings[native]
+		if !ok {
+			spelling = "(%s)::text"
+		}
+		c.Constant = row.Raw{Text: fmt.Sprintf(spelling, *constant), OK: true}
+	}
 	switch native {
 	case "int2", "int4", "int8":
 		c.Kind, c.Bits = row.KindInteger, 8*int(native[3]-'0')

@@ -15,7 +15,7 @@ CREATE TABLE IF NOT EXISTS {prefix}schema_version (
 SELECT name, type FROM pragma_table_list WHERE schema = ? AND name = ? COLLATE NOCASE
 
 -- name: columns
-SELECT name, type, "notnull", upper(COALESCE(dflt_value, 'NULL')) <> 'NULL', pk, hidden FROM pragma_table_xinfo(?, ?) ORDER BY cid
+SELECT name, type, "notnull", upper(COALESCE(dflt_value, 'NULL')) <> 'NULL', COALESCE(dflt_value, ''), pk, hidden FROM pragma_table_xinfo(?, ?) ORDER BY cid
 
 -- name: unique
 -- cid -2 is an expression; key 0 is a column that is only stored along.

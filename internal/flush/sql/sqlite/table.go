@@ -52,6 +52,9 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 			t.Columns = append(t.Columns, c.Column)
 		}
 	}
+	if err := stdsql.Evaluate(ctx, d.Pool, t.Columns, spell); err != nil {
+		return t, err
+	}
 	slices.SortFunc(columns, func(a, b catalogue) int { return a.primary - b.primary })
 	for _, c := range columns {
 		if c.primary > 0 {
@@ -103,14 +106,26 @@ type catalogue struct {
 func catalogueColumn(scan func(...any) error) (catalogue, error) {
 	var c catalogue
 	var notNull bool
-	err := scan(&c.Name, &c.DBType, &notNull, &c.Default, &c.primary, &c.hidden)
+	var initial string
+	err := scan(&c.Name, &c.DBType, &notNull, &c.Default, &initial, &c.primary, &c.hidden)
 	c.Nullable = !notNull && c.primary == 0
 	c.Generated = c.hidden == 2 || c.hidden == 3
 	c.Kind = kindOf(c.DBType)
+	c.Constant = row.Raw{Text: initial, OK: c.Default && !c.Generated && literal.MatchString(initial)}
 	if c.Kind == row.KindInteger || c.Kind == row.KindFloat {
 		c.Bits = 64
 	}
 	return c, err
+}
+
+var literal = stdsql.Literals(`'(?:[^']|'')*'`)
+
+// spell is an expression for the text of a default.
+func spell(c row.Column, text string) string {
+	if c.Kind == row.KindBytes {
+		return "CAST(" + text + " AS BLOB)"
+	}
+	return "CAST(" + text + " AS TEXT)"
 }
 
 // kindOf goes by what people mean by a declared type, then by SQLite's own
