@@ -239,24 +239,29 @@ func cannotStart(s Spec, errno syscall.Errno) error {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%s: %w", name, ErrNotFound)
 		}
-		return &UnusableError{name, interpreter(path) + " is not there"}
+		return &UnusableError{name, interpreter(path)}
 	}
 	return fmt.Errorf("%s: %w: %w", name, ErrNoExec, errno)
 }
 
-// interpreter is what the first line of a script names, or else what a program is linked with.
+// interpreter says what the kernel has not found: what the first line of a script names, or else what a program is
+// linked with.
 func interpreter(path string) string {
 	const most = 256 // the kernel reads no more
 	f, err := os.Open(path)
 	if err != nil {
-		return "its interpreter"
+		return "its interpreter is not there"
 	}
 	defer f.Close() // it was read
 	head := make([]byte, most)
 	n, _ := io.ReadFull(f, head) // a shorter file is read whole
 	line, _, _ := strings.Cut(string(head[:n]), "\n")
 	if words := strings.Fields(strings.TrimPrefix(line, "#!")); strings.HasPrefix(line, "#!") && len(words) > 0 {
-		return "its interpreter " + words[0]
+		if strings.HasSuffix(line, "\r") {
+			return "its lines end in CR LF, as Windows writes them, and the kernel takes the CR for a part of the name " + words[0] +
+				": save it with LF alone"
+		}
+		return "its interpreter " + words[0] + " is not there"
 	}
-	return "the loader that it is linked with"
+	return "the loader that it is linked with is not there"
 }

@@ -201,6 +201,13 @@ func TestACommandThatCannotBeRunIsToldApart(t *testing.T) {
 		!strings.Contains(err.Error(), "/no/such/interpreter is not there") {
 		t.Errorf("run a script without its interpreter: %v", err)
 	}
+	if err := os.WriteFile(script, []byte("#!/bin/sh\r\necho ran\r\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := command.Run(t.Context(), command.Spec{Path: script, Argv: []string{"script"}, Warden: warden(), Grace: time.Second}); !errors.Is(err, command.ErrNoExec) ||
+		!strings.Contains(err.Error(), "CR LF") || strings.Contains(err.Error(), "is not there") {
+		t.Errorf("run a script of Windows: %v", err)
+	}
 	// A program of another machine, whose name ends in a line that a shell would run.
 	foreign := filepath.Join(dir, "foreign")
 	if err := os.WriteFile(foreign, []byte("\x7fELF\x02\x01\x01\x00\x00\necho ran\n"), 0o755); err != nil {

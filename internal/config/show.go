@@ -49,8 +49,9 @@ var (
 	vagueWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:keys?|auth|urls?)[0-9]*(?:$|[_-])`)
 )
 
-// HoldsSecret reports whether a variable of that name holds a secret and nothing else.
-func HoldsSecret(name string) bool { return secretWord.MatchString(name) }
+// HoldsSecret reports whether a variable of that name holds a secret and nothing else. PWD is a shell's working
+// directory.
+func HoldsSecret(name string) bool { return name != "PWD" && secretWord.MatchString(name) }
 
 // IsSecretName reports whether a variable of that name may hold a secret: that of a
 // DATABASE_URL is a part of the value, and a KEY_COUNT is none.

@@ -143,6 +143,7 @@ func TestOnlyWhatLooksLikeASecretIsTakenForOne(t *testing.T) {
 	for variable, want := range map[string]string{
 		"KEY_COUNT=1000":                                            "",
 		"KEY_COUNT=10000000":                                        "",
+		"PWD=/home/ada lovelace/reports-2024":                       "",
 		"SORT_KEY=created_at":                                       "",
 		"KEY_PREFIX=articles:":                                      "",
 		"MONKEY=abcdefgh1234":                                       "",

@@ -40,18 +40,33 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 		return wrapped
 	}
 	if op := new(net.OpError); errors.As(err, &op) && op.Op == "dial" {
-		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w: %w", s.name, doing, flush.ErrTransient,
-			err)
+		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w", s.name, doing, unbegun{err})
 	}
 	if cause := ctx.Err(); cause != nil {
 		// A driver may report a cancelled context as a broken connection.
 		return fmt.Errorf("database %q: %s: %w: %w: %w", s.name, doing, flush.ErrTransient, cause, err)
 	}
 	if !errors.Is(err, flush.ErrTransient) && s.dialect.Judge(err) == Passing {
+		if errors.As(err, new(connecting)) {
+			return fmt.Errorf("database %q: %s: %w", s.name, doing, unbegun{err})
+		}
 		return fmt.Errorf("database %q: %s: %w: %w", s.name, doing, flush.ErrTransient, err)
 	}
 	return wrapped
 }
+
+// Connecting marks the error of a connection that was not made, so that no transaction was begun.
+func Connecting(err error) error { return connecting{err} }
+
+type connecting struct{ error }
+
+func (e connecting) Unwrap() error { return e.error }
+
+// unbegun matches flush.ErrTransient without its words: there is no transaction with an outcome.
+type unbegun struct{ error }
+
+func (e unbegun) Unwrap() error        { return e.error }
+func (e unbegun) Is(target error) bool { return target == flush.ErrTransient }
 
 // Disconnected recognises, for every driver, that the connection is gone or that
 // time ran out.

@@ -87,16 +87,38 @@ func open(s sql.Setup) (sql.Database, error) {
 func (p *postgres) Session(ctx context.Context) (sql.Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.limits.Trip)
 	defer cancel()
-	conn, err := p.pool.Acquire(ctx)
+	conn, err := p.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &session{db: p, conn: conn, pg: conn.Conn().PgConn(), pooled: p.pooled.Load(), buf: p.buffers.Get().(*[]byte)}, nil
 }
 
+// acquire takes a connection. If the server has answered, its answer is the error: pgx lists it behind an attempt with
+// TLS that came to nothing.
+func (p *postgres) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	conn, err := p.pool.Acquire(ctx)
+	if err == nil {
+		return conn, nil
+	}
+	var failed *pgconn.ConnectError
+	var answer *pgconn.PgError
+	if errors.As(err, &failed) && errors.As(err, &answer) {
+		err = answer
+	}
+	return nil, sql.Connecting(err)
+}
+
 func (p *postgres) Certified() bool { return false }
 
-func (p *postgres) Ping(ctx context.Context) error { return p.pool.Ping(ctx) }
+func (p *postgres) Ping(ctx context.Context) error {
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return conn.Ping(ctx)
+}
 
 // closeWithin is the time limit for closing connections to a server that may hang: pgx would wait
 // 15 seconds.

@@ -112,7 +112,7 @@ var errStatementMode = errors.New("the pooler in front of PostgreSQL is in state
 
 // within runs work in a transaction that is rolled back: work only reads.
 func (p *postgres) within(ctx context.Context, work func(pgx.Tx) error) error {
-	conn, err := p.pool.Acquire(ctx)
+	conn, err := p.acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (d *DB) connection(ctx context.Context) (*Session, error) {
 	}
 	conn, err := d.Pool.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return nil, sql.Connecting(err)
 	}
 	s := &Session{Parent: d, Conn: conn, statements: map[string]*dbsql.Stmt{}, direct: map[string]driver.Stmt{}}
 	return s, s.arm()
