@@ -26,7 +26,8 @@ func resets(j config.Job, plan *row.Plan) []Finding {
 		return nil
 	}
 	return []Finding{{Severity: SeverityInfo, Subject: jobSubject(j.Name), What: fmt.Sprintf(
-		"table %s has a default for %s: the job sets it where a record in Redis has no such field", plan.Table.Name, strings.Join(names, ", ")),
+		"table %s has a default for %s: the job sets it where a record in Redis has no such field", plan.Table.Name,
+		strings.Join(names, ", ")),
 		Consequence: "a value that another program writes there is overwritten",
 		Remedy:      "list the columns of the job under columns; leave out one that another program fills, or give it missing: keep"}}
 }

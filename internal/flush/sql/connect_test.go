@@ -26,7 +26,8 @@ func TestAnErrorOfConnectingTellsOfNoTransaction(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = s.Close() })
 		_, err = s.Letters(t.Context(), sql.LetterFilter{}, 1, 0)
-		if !errors.Is(err, flush.ErrTransient) || strings.Contains(err.Error(), "transaction") || !strings.Contains(err.Error(), "cannot be reached") {
+		if !errors.Is(err, flush.ErrTransient) || strings.Contains(err.Error(), "transaction") ||
+			!strings.Contains(err.Error(), "cannot be reached") {
 			t.Errorf("%s: %v", driver, err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 // default is another one for each row.
 var defaults = map[string][][2]string{
 	"postgres": {
-		{"text DEFAULT 'd'", "d"}, {"varchar(9) DEFAULT 'it''s'", "it's"}, {"char(3) DEFAULT 'ab'::text", "ab"}, {"text DEFAULT ''", "empty"},
+		{"text DEFAULT 'd'", "d"}, {"varchar(9) DEFAULT 'it''s'", "it's"}, {"char(3) DEFAULT 'ab'::text", "ab"},
+		{"text DEFAULT ''", "empty"},
 		{"bigint DEFAULT 0", "0"}, {"smallint DEFAULT -7", "-7"}, {"numeric(10,2) DEFAULT -1.5", "-1.50"}, {"real DEFAULT 1e3", "1000"},
 		{"boolean DEFAULT true", "true"}, {"boolean DEFAULT (NOT true)", "false"}, {"integer DEFAULT 2 * 21", "42"},
 		{"timestamptz DEFAULT '2024-02-29 01:02:03.5+01'", "2024-02-29T00:02:03.500000Z"}, {"date DEFAULT '2024-02-29'", "2024-02-29"},
@@ -22,7 +23,8 @@ var defaults = map[string][][2]string{
 	"mysql": {
 		{"varchar(9) DEFAULT 'd'", "d"}, {"varchar(9) DEFAULT 'it''s'", "it's"}, {"varchar(9) DEFAULT 'a\\\\b'", `a\b`},
 		{"varchar(9) DEFAULT ''", "empty"}, {"text DEFAULT 'long'", "long"}, {"bigint DEFAULT 0", "0"}, {"int DEFAULT -7", "-7"},
-		{"decimal(10,2) DEFAULT -1.5", "-1.50"}, {"double DEFAULT 1e3", "1000"}, {"boolean DEFAULT true", "1"}, {"bit(3) DEFAULT b'101'", "5"},
+		{"decimal(10,2) DEFAULT -1.5", "-1.50"}, {"double DEFAULT 1e3", "1000"}, {"boolean DEFAULT true", "1"},
+		{"bit(3) DEFAULT b'101'", "5"},
 		{"datetime(6) DEFAULT '2024-02-29 01:02:03.5'", "2024-02-29T01:02:03.5Z"}, {"date DEFAULT '2024-02-29'", "2024-02-29"},
 		{"varbinary(9) DEFAULT 'ab'", "ab"}, {"enum('good', 'bad') DEFAULT 'bad'", "bad"},
 		{"datetime DEFAULT CURRENT_TIMESTAMP", ""}, {"timestamp NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", ""},
