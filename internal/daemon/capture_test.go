@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/flush/source/spec"
+	"baton/internal/operate"
 	"baton/internal/testsupport"
 )
 
@@ -83,6 +84,39 @@ func TestATakeoverGoesOnInTheStreamAndSaysSo(t *testing.T) {
 	}
 	if page := second.read("/"); !strings.Contains(page, "stream joined") || !strings.Contains(page, "went on where it was left") {
 		t.Error("the page does not say so")
+	}
+}
+
+// A deletion is in the run, the history, the metric and the log. It was in none of them.
+func TestDeletedRowsAreCountedAndTheFirstIsLogged(t *testing.T) {
+	t.Parallel()
+	l, shop, _ := captureLab(t)
+	l.config.Jobs[1].Schedule = "@every 1s" // whose runs end
+	for id := range 3 {
+		shop.Do("SET", fmt.Sprint("articles:", id), id)
+		shop.Do("SET", fmt.Sprint("others:", id), id)
+	}
+	r := l.start()
+	l.awaitRows("[[0 0] [1 1] [2 2]]")
+	await(t, "the rows of the other job", func() bool { return fmt.Sprint(l.db.Rows(t, "SELECT count(*) FROM others")) == "[[3]]" })
+	shop.Do("DEL", "articles:1", "articles:2", "others:0", "others:1")
+	l.awaitRows("[[0 0]]")
+	await(t, "the metrics", func() bool {
+		return r.metric(`baton_flush_rows_total{job="articles",outcome="deleted"}`) == "2" &&
+			r.metric(`baton_flush_rows_total{job="others",outcome="deleted"}`) == "2"
+	})
+	await(t, "the run in the history", func() bool {
+		return slices.ContainsFunc(l.history("others"), func(e operate.Entry) bool { return e.Run != nil && e.Run.Deleted == 2 })
+	})
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of the run that went on", func() bool {
+		last := l.state("articles").LastRun
+		return last != nil && last.Deleted == 2
+	})
+	if n := r.logs.FilterMessageSnippet("the first rows of the table were deleted").Len(); n != 2 {
+		t.Errorf("the log has it %d times, want once a table", n)
 	}
 }
 

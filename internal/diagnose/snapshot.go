@@ -228,6 +228,7 @@ type Run struct {
 	Started  time.Time    `json:"started,omitzero"`
 	Duration text.Seconds `json:"duration_seconds"`
 	Rows     int64        `json:"rows"`
+	Deleted  int64        `json:"deleted,omitzero"` // of the rows
 	Dead     int64        `json:"dead"`
 	Batches  int64        `json:"batches,omitzero"`    // of one that still runs
 	Backlog  *int64       `json:"backlog,omitempty"`   // changes that waited when it began, if that is known

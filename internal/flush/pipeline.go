@@ -61,6 +61,7 @@ type BatchStats struct {
 	Source  string
 	Applied bool          // false: the ledger had it already
 	Rows    int64         // rows written
+	Deleted int64         // of them, rows that were deleted
 	Dead    int64         // dead letters
 	Bytes   int64         // of the records' texts
 	Took    time.Duration // of the transaction, repetitions included
@@ -72,6 +73,7 @@ type BatchStats struct {
 // Result is the result of one run.
 type Result struct {
 	Rows    int64 // rows written
+	Deleted int64 // of them, rows that were deleted
 	Dead    int64 // dead letters
 	Batches int64 // transactions that wrote something
 	Skipped int64 // batches that the ledger had already

@@ -247,6 +247,8 @@ type Batch struct {
 type Outcome struct {
 	Applied bool // false: the ledger had it already, nothing was written
 	Rows    int64
+	// Deleted counts the rows among them that were there, and are not any more.
+	Deleted int64
 	// Ignored counts rows that the database accepted and did not write: a trigger has left
 	// them out, or has written them elsewhere.
 	Ignored int64

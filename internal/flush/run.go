@@ -271,8 +271,9 @@ func (r *run) applied(source Source, b Batch, out Outcome, err error, start, beg
 	}
 	stats := BatchStats{Source: source.Name(), Applied: out.Applied, Took: time.Since(start), Lag: time.Since(began)}
 	if out.Applied {
-		stats.Rows, stats.Dead, stats.Bytes = out.Rows, int64(len(out.Dead)), b.Bytes
+		stats.Rows, stats.Deleted, stats.Dead, stats.Bytes = out.Rows, out.Deleted, int64(len(out.Dead)), b.Bytes
 		r.result.Rows += stats.Rows
+		r.result.Deleted += stats.Deleted
 		r.result.Dead += stats.Dead
 		r.result.Batches++
 		r.reportIgnored(out.Ignored)

@@ -72,6 +72,7 @@ type Run struct {
 // Result is what the work of a run returns.
 type Result struct {
 	Rows     int64  // rows written
+	Deleted  int64  // of the rows, those that were deleted
 	Dead     int64  // records put aside as dead letters
 	ExitCode *int   // of a command that was not killed
 	Output   string // the end of what a command printed

@@ -166,6 +166,7 @@ type Brief struct {
 	Started  time.Time    `json:"started"` // of missed slots the last one
 	Duration text.Seconds `json:"duration_seconds"`
 	Rows     int64        `json:"rows,omitzero"`
+	Deleted  int64        `json:"deleted,omitzero"` // of the rows
 	Dead     int64        `json:"dead,omitzero"`
 	ExitCode *int         `json:"exit_code,omitempty"`
 	// Count is how many slots were missed, or how many runs found nothing to do, one after the other.

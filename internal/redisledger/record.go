@@ -46,7 +46,7 @@ func endFields(rec job.Record) []any {
 		code = *rec.Result.ExitCode
 	}
 	return []any{
-		"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "dead", rec.Result.Dead, "exit_code", code,
+		"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "deleted", rec.Result.Deleted, "dead", rec.Result.Dead, "exit_code", code,
 		"error", clipError(rec.Error), "output", tailOf(rec.Result.Output),
 	}
 }
@@ -87,8 +87,9 @@ func readRecord(name string, fields map[string]string, prefix string) job.Record
 		State:    job.State(field("state")),
 		Started:  millisField(field("started")),
 		Finished: millisField(field("finished")),
-		Result:   job.Result{Rows: intField(field("rows")), Dead: intField(field("dead")), Output: field("output")},
-		Error:    field("error"),
+		Result: job.Result{Rows: intField(field("rows")), Deleted: intField(field("deleted")), Dead: intField(field("dead")),
+			Output: field("output")},
+		Error: field("error"),
 	}
 	if code, err := strconv.Atoi(field("exit_code")); err == nil {
 		rec.Result.ExitCode = &code

@@ -62,7 +62,7 @@ func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 		}
 	}
 	f.measure(ctx)
-	return job.Result{Rows: f.done.rows.Load(), Dead: f.done.dead.Load()}, f.judge(err)
+	return job.Result{Rows: f.done.rows.Load(), Deleted: f.done.deleted.Load(), Dead: f.done.dead.Load()}, f.judge(err)
 }
 
 func (f *flushJob) once(ctx context.Context, r job.Run) error {

@@ -25,21 +25,22 @@ const (
 
 // tally counts what a run has done so far. Batches come from several goroutines.
 type tally struct {
-	rows, dead, batches atomic.Int64
-	flushes             atomic.Int64                  // that left nothing undone
-	written             atomic.Int64                  // rows of all runs
-	during              atomic.Pointer[trace.Context] // the span that batches belong to; nil: none
+	rows, deleted, dead, batches atomic.Int64
+	flushes                      atomic.Int64                  // that left nothing undone
+	written                      atomic.Int64                  // rows of all runs
+	during                       atomic.Pointer[trace.Context] // the span that batches belong to; nil: none
 }
 
 func (t *tally) add(b flush.BatchStats) {
 	t.rows.Add(b.Rows)
 	t.written.Add(b.Rows)
+	t.deleted.Add(b.Deleted)
 	t.dead.Add(b.Dead)
 	t.batches.Add(1)
 }
 
 func (t *tally) reset() {
-	for _, n := range []*atomic.Int64{&t.rows, &t.dead, &t.batches, &t.flushes} {
+	for _, n := range []*atomic.Int64{&t.rows, &t.deleted, &t.dead, &t.batches, &t.flushes} {
 		n.Store(0)
 	}
 }

@@ -141,7 +141,7 @@ func briefOf(e redisledger.HistoryEntry, newest bool) operate.Brief {
 	}
 	b := operate.Brief{
 		ID: e.Entry, RunID: e.ID, State: string(e.State), Trigger: string(e.Trigger), Started: e.Started,
-		Rows: e.Result.Rows, Dead: e.Result.Dead, ExitCode: e.Result.ExitCode, NodeID: e.Term.NodeID,
+		Rows: e.Result.Rows, Deleted: e.Result.Deleted, Dead: e.Result.Dead, ExitCode: e.Result.ExitCode, NodeID: e.Term.NodeID,
 	}
 	if !e.Finished.IsZero() {
 		b.Duration = text.Seconds(max(e.Finished.Sub(e.Started), 0))

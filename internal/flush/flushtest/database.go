@@ -170,8 +170,11 @@ func (d *Database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flus
 	if d.inside != nil {
 		d.inside()
 	}
+	deleted := int64(0)
 	for _, r := range fit {
-		d.write(p, r)
+		if d.write(p, r) {
+			deleted++
+		}
 	}
 	d.bury(joined(f.Job, b.ID, fmt.Sprint(b.Part)), dead)
 	for _, m := range b.Marks {
@@ -182,7 +185,7 @@ func (d *Database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flus
 	} else if b.Part >= 0 {
 		d.ledger[entry] = true
 	}
-	return flush.Outcome{Applied: true, Rows: int64(len(fit)), Dead: dead}, nil
+	return flush.Outcome{Applied: true, Rows: int64(len(fit)), Deleted: deleted, Dead: dead}, nil
 }
 
 // sort tells the rows that can be written from those that become dead letters.
@@ -229,17 +232,18 @@ func (d *Database) refuses(p *row.Plan, r row.Row) string {
 	return ""
 }
 
-func (d *Database) write(p *row.Plan, r row.Row) {
+// write writes a row, and reports whether that deletes one.
+func (d *Database) write(p *row.Plan, r row.Row) (deleted bool) {
 	rows := d.rows[p.Table.Name]
 	key, old := d.find(p, r)
 	if old != nil && p.Keep && !r.Delete {
-		return
+		return false
 	}
 	if old != nil {
 		delete(rows, key)
 	}
 	if r.Delete {
-		return
+		return old != nil
 	}
 	next := stored{}
 	if !r.Replace {
@@ -261,6 +265,7 @@ func (d *Database) write(p *row.Plan, r row.Row) {
 	} else {
 		rows[fmt.Sprint(d.serial)] = next
 	}
+	return false
 }
 
 // find is the row with the key of r, and where it is.

@@ -19,8 +19,17 @@ func applyInsertsUpdatesAndDeletes(t *testing.T, b *sinkCase) {
 	if !out.Applied || out.Rows != 3 || len(out.Dead) != 0 {
 		t.Errorf("outcome %+v", out)
 	}
-	b.apply(s, fenceOf(1), p, batchOf("b", -1, rowOf(1, "Anna", nil), goneOf(3, 2), rowOf(4, "Dan", 4), goneOf(3, 5)))
+	out = b.apply(s, fenceOf(1), p, batchOf("b", -1, rowOf(1, "Anna", nil), goneOf(3, 2), rowOf(4, "Dan", 4), goneOf(3, 5)))
+	if out.Rows != 4 || out.Deleted != 1 {
+		t.Errorf("row 2 was there and row 5 was not: outcome %+v", out)
+	}
 	b.has("people", "id name age", "1|Anna|-", "3|Cid|9", "4|Dan|4")
+	// A refused row makes a batch go in pieces, of which one may be written twice.
+	out = b.apply(s, fenceOf(1), p, batchOf("c", -1, goneOf(3, 1), goneOf(3, 3), rowOf(6, nil, 1), rowOf(7, "Eve", 7)))
+	if out.Deleted != 2 || len(out.Dead) != 1 {
+		t.Errorf("with a refused row: outcome %+v", out)
+	}
+	b.has("people", "id name age", "4|Dan|4", "7|Eve|7")
 }
 
 func applyAddsAndTreatsNullAsZero(_ *testing.T, b *sinkCase) {
@@ -78,7 +87,7 @@ func replaceForgetsWhatIsNotWritten(t *testing.T, b *sinkCase) {
 	b.apply(s, fenceOf(1), p, batchOf("a", 0, rowOf(1, "Ann", 30), rowOf(2, "Bob", 9), rowOf(3, "Cid", 7)))
 	replaced, refused := rowOf(1, "Anna", row.Absent()), rowOf(3, nil, 1)
 	replaced.Replace, refused.Replace = true, true
-	if out := b.apply(s, fenceOf(1), p, batchOf("b", 0, replaced, refused)); out.Rows != 1 || len(out.Dead) != 1 {
+	if out := b.apply(s, fenceOf(1), p, batchOf("b", 0, replaced, refused)); out.Rows != 1 || out.Deleted != 0 || len(out.Dead) != 1 {
 		t.Errorf("outcome %+v", out)
 	}
 	b.has("people", "id name age", "1|Anna|-", "2|Bob|9", "3|Cid|7")

@@ -39,7 +39,7 @@ func (s *Store) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.B
 	if b.Part >= 0 && b.Move == nil {
 		s.newest.Store(newestKey{a.ledgerJob(), b.Shard}, b.ID)
 	}
-	return flush.Outcome{Applied: true, Rows: a.written - a.ignored, Ignored: a.ignored, Dead: a.dead}, nil
+	return flush.Outcome{Applied: true, Rows: a.written - a.ignored, Deleted: a.deleted, Ignored: a.ignored, Dead: a.dead}, nil
 }
 
 // application is one try at one batch.
@@ -50,6 +50,7 @@ type application struct {
 	batch   flush.Batch
 	written int64
 	ignored int64
+	deleted int64 // of written
 	dead    []row.DeadLetter
 }
 
@@ -116,9 +117,10 @@ func (a *application) put(ctx context.Context, tx Session, before []Task, rows [
 	return aside, tx.Run(ctx, before...)
 }
 
-// task writes the rows of a group, and counts those that a trigger leaves out.
+// task writes the rows of a group. It counts those that are deleted, and those that a trigger leaves out.
 func (a *application) task(g group) Task {
 	t := g.task()
+	t.deleted = func(rows int64) { a.deleted += rows }
 	if len(t.Plan.Key) == 0 || !t.Plan.Keep && Changes(t.Plan) {
 		t.ignored = func(rows int64) { a.ignored += rows }
 	}

@@ -76,6 +76,8 @@ type Task struct {
 
 	// ignored is called with the number of rows that the database accepted and did not write.
 	ignored func(rows int64)
+	// deleted is called with the number of rows that the database deleted, and did not get back.
+	deleted func(rows int64)
 	// Then is called with the number of rows that the statement touched. Its error ends the run.
 	Then func(touched int64) error
 }
@@ -95,6 +97,13 @@ func (t Task) Guarded() bool { return t.Refused != nil && t.Piece > 0 }
 func (t Task) Left(ignored int64) {
 	if t.ignored != nil && ignored > 0 {
 		t.ignored(ignored)
+	}
+}
+
+// Gone reports the number of rows that the database deleted for the task.
+func (t Task) Gone(deleted int64) {
+	if t.deleted != nil && deleted > 0 {
+		t.deleted(deleted)
 	}
 }
 

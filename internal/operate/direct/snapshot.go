@@ -355,8 +355,8 @@ func runOf(r *job.Record) *diagnose.Run {
 	}
 	run := &diagnose.Run{
 		ID: r.ID, State: string(r.State), Trigger: string(r.Trigger), Attempt: r.Attempt, By: r.By, Forced: r.Forced,
-		Slot: r.Slot, Started: r.Started, Rows: r.Result.Rows, Dead: r.Result.Dead, ExitCode: r.Result.ExitCode, Output: r.Result.Output,
-		Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch, Owner: r.Term.Owner,
+		Slot: r.Slot, Started: r.Started, Rows: r.Result.Rows, Deleted: r.Result.Deleted, Dead: r.Result.Dead, ExitCode: r.Result.ExitCode,
+		Output: r.Result.Output, Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch, Owner: r.Term.Owner,
 	}
 	if r.Idle != nil && r.Idle.Runs > 1 {
 		run.Idle = &diagnose.Idle{Runs: r.Idle.Runs, First: r.Idle.First}

@@ -87,7 +87,7 @@ func missedReasons() []string {
 func verifyResults() []string {
 	return []string{"compared", "missing", "different", "extra", "unfit"}
 }
-func flushOutcomes() []string { return []string{"written", "dead"} }
+func flushOutcomes() []string { return []string{"written", "deleted", "dead"} }
 func nodeStates() []string    { return []string{"live", "gone"} }
 func traceOutcomes() []string { return []string{"delivered", "refused", "given_up", "dropped"} }
 func notifyOutcomes() []string {
@@ -178,8 +178,8 @@ func (m *Metrics) registerJobs(jobs int) {
 }
 
 func (m *Metrics) registerFlush(jobs int) {
-	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put "+
-		"aside as dead letters.", "job", "outcome")
+	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, deletions "+
+		"included; rows deleted from it; or put aside as dead letters.", "job", "outcome")
 	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.",
 		few(quickBuckets(), jobs), "job")
 	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis.", "job")

@@ -114,6 +114,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.Verified("b", at, map[string]int64{"extra": 2}) // there is no such flush
 	m.JobNext("a", at)
 	m.FlushRows("a", "written", 500)
+	m.FlushRows("a", "deleted", 20)
 	m.FlushRows("a", "dead", 2)
 	m.FlushBatch("a", 30*time.Millisecond)
 	m.FlushBehind("a", 77, 1500*time.Millisecond)
@@ -143,7 +144,8 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`baton_job_duration_seconds_sum{job="a"}`:                             "3", `baton_job_start_delay_seconds_sum{job="a"}`: "0.2",
 		`baton_job_missed_total{job="a",reason="overlap"}`: "3", `baton_job_next_run_timestamp_seconds{job="a"}`: "1.7531923315e+09",
 		`baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09", `baton_flush_rows_total{job="a",outcome="written"}`: "500",
-		`baton_flush_rows_total{job="a",outcome="dead"}`: "2", `baton_flush_batch_seconds_count{job="a"}`: "1",
+		`baton_flush_rows_total{job="a",outcome="deleted"}`: "20",
+		`baton_flush_rows_total{job="a",outcome="dead"}`:    "2", `baton_flush_batch_seconds_count{job="a"}`: "1",
 		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77", `baton_flush_fenced_total{job="a"}`: "1",
 		`baton_notifications_total{outcome="dropped",target="ops"}`: "3",
 		`baton_verify_rows{job="a",result="compared"}`:              "1000", `baton_verify_rows{job="a",result="extra"}`: "2",

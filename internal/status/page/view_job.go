@@ -260,6 +260,9 @@ func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string)
 	if !j.Command {
 		add("Rows", text.Number(r.Rows))
 	}
+	if r.Deleted > 0 {
+		add("Rows deleted", text.Number(r.Deleted))
+	}
 	if r.Dead > 0 {
 		add("Dead letters", text.Number(r.Dead))
 	}

@@ -163,6 +163,9 @@ func newRunView(job string, r *diagnose.Run, now time.Time) *runView {
 	}
 	if r.Rows > 0 {
 		v.Summary = text.Count(r.Rows, "row") + " in " + text.Span(r.Duration.Duration())
+		if r.Deleted > 0 {
+			v.Summary += ", " + text.Number(r.Deleted) + " of them deleted"
+		}
 	}
 	if r.Idle != nil {
 		v.Summary = text.Count(int64(r.Idle.Runs), "run") + " with nothing to do"

@@ -107,12 +107,16 @@ func missedSlots(m operate.Missed, zone *time.Location) string {
 	return text
 }
 
-// rows is what a flush has written, and put aside.
+// rows is how many rows a flush has written, deleted and put aside.
 func rows(r diagnose.Run) string {
-	if r.Dead > 0 {
-		return fmt.Sprintf("%d, %d dead", r.Rows, r.Dead)
+	said := fmt.Sprint(r.Rows)
+	if r.Deleted > 0 {
+		said += fmt.Sprintf(", %d deleted", r.Deleted)
 	}
-	return fmt.Sprint(r.Rows)
+	if r.Dead > 0 {
+		said += fmt.Sprintf(", %d dead", r.Dead)
+	}
+	return said
 }
 
 // exitCode is a command's; "-" if it did not end by itself.

@@ -49,11 +49,15 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 		}
 		text, columns := w.statement(s, p, n, remove)
 		err := args(s, p, rows[done:done+n], columns)
+		var touched int64
 		if err == nil {
-			_, err = s.ExecRows(ctx, text)
+			touched, err = s.ExecRows(ctx, text)
 		}
 		if err != nil {
 			return done, n, err
+		}
+		if remove && !s.Replacing {
+			s.Deleted += touched
 		}
 		done += n
 	}

@@ -180,7 +180,7 @@ func (l *listener) hear(pieces []piece) error {
 	var touched int64
 	for i := range pieces {
 		p := &pieces[i]
-		n, ignored, refused := l.result(p)
+		n, ignored, deleted, refused := l.result(p)
 		if refused != nil && (p.Plan == nil || p.Refused == nil || judge(refused) != sql.Refused || unplanned(refused, p.Plan)) {
 			return refused
 		}
@@ -193,6 +193,7 @@ func (l *listener) hear(pieces []piece) error {
 		} else {
 			touched += n
 			p.Left(ignored)
+			p.Gone(deleted)
 		}
 		if i+1 == len(pieces) || pieces[i+1].task != p.task {
 			if err := p.Done(touched); err != nil {
@@ -206,12 +207,12 @@ func (l *listener) hear(pieces []piece) error {
 }
 
 // result is what came of a piece.
-func (l *listener) result(p *piece) (touched, ignored int64, err error) {
+func (l *listener) result(p *piece) (touched, ignored, deleted int64, err error) {
 	for i := range p.statements {
 		s := &p.statements[i]
 		if s.text == readPosition {
 			if l.begun, err = number(l.pipe); err != nil {
-				return 0, 0, err
+				return 0, 0, 0, err
 			}
 			continue
 		}
@@ -220,14 +221,17 @@ func (l *listener) result(p *piece) (touched, ignored int64, err error) {
 			err = l.noTemporary(err)
 		}
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		if !s.temporary {
 			touched += n
 		}
 		ignored += max(0, int64(s.writes)-n)
+		if s.deletes {
+			deleted += n
+		}
 	}
-	return touched, ignored, nil
+	return touched, ignored, deleted, nil
 }
 
 // back reads the answers to what follows a piece, and returns how many of its rows were begun.

@@ -168,21 +168,25 @@ func (t *session) pipe(ctx context.Context, statements []statement, tasks []sql.
 
 // answers reads the results in order and passes them to the tasks.
 func (t *session) answers(pipe *pgconn.Pipeline, statements []statement, tasks []sql.Task) error {
-	var touched, ignored int64
+	var touched, ignored, deleted int64
 	for i := range statements {
 		s := &statements[i]
 		n, err := answer(pipe)
 		touched += n
 		ignored += max(0, int64(s.writes)-n)
+		if s.deletes {
+			deleted += n
+		}
 		if err != nil {
 			return t.failed(err, tasks[s.task])
 		}
 		if s.last {
 			tasks[s.task].Left(ignored)
+			tasks[s.task].Gone(deleted)
 			if err := tasks[s.task].Done(touched); err != nil {
 				return err
 			}
-			touched, ignored = 0, 0
+			touched, ignored, deleted = 0, 0, 0
 		}
 	}
 	return nil
@@ -269,6 +273,7 @@ func (t *session) rows(k sql.Task) ([]statement, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.deletes = !k.Replace
 		out = append(out, s)
 	}
 	rows := k.Rows[deletes:]

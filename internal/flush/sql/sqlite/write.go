@@ -67,7 +67,10 @@ func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows
 		if err != nil {
 			return i, 1, unplanned(err, p)
 		}
-		if touched == 0 && !remove {
+		switch {
+		case remove && !s.Replacing:
+			s.Deleted += touched
+		case touched == 0 && !remove:
 			s.Ignored++
 		}
 	}

@@ -136,6 +136,7 @@ type Session struct {
 	Guarded    bool  // rows of the task are expected to be refused
 	Replacing  bool  // rows that are deleted come back
 	Ignored    int64 // rows of the task that were accepted and not written
+	Deleted    int64 // rows of the task that were deleted, and do not come back
 	used       time.Time
 
 	cut              func() // cuts the connection, if the driver can

@@ -19,7 +19,7 @@ type rowWriter interface {
 
 // rows writes the rows of a task, in pieces if the task has Refused.
 func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err error) {
-	s.Ignored = 0
+	s.Ignored, s.Deleted = 0, 0
 	s.Guarded = t.Guarded()
 	for from := 0; from < len(t.Rows); {
 		piece := t
@@ -40,6 +40,7 @@ func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err erro
 		}
 	}
 	t.Left(s.Ignored)
+	t.Gone(s.Deleted)
 	return touched, nil
 }
 
