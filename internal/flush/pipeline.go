@@ -22,8 +22,10 @@ type Config struct {
 	// order. It is called whenever the mapping has been compiled.
 	NewSources func(inputs []string) ([]Source, error)
 	Mapping    mapping.Spec
-	Inputs     row.Inputs // what the sources can deliver
-	Policy                // the settings that sources leave to the job
+	// Origin tells from where the sources read and what: the rows of another one are others.
+	Origin string
+	Inputs row.Inputs // what the sources can deliver
+	Policy            // the settings that sources leave to the job
 	// Pending reports cheaply whether a run would find anything to do. nil: the sources'
 	// backlogs are counted.
 	Pending func(ctx context.Context) (bool, error)

@@ -26,7 +26,8 @@ type run struct {
 	m        *mapping.Mapping
 	vanished *vanished
 	result   Result
-	fresh    bool // the table's catalogue was read just now
+	fresh    bool   // the table's catalogue was read just now
+	recorded string // the basis in the database: see basis
 
 	// stop ends what is done for all shards, if there are several.
 	stop context.CancelCauseFunc
@@ -56,8 +57,16 @@ func (r *run) all(ctx context.Context) error {
 	if r.m, r.vanished = c.mapping, c.vanished; r.verified.IsZero() {
 		r.verified = time.Now()
 	}
+	took := !r.holds(r.lead)
 	if err := r.takeOver(ctx); err != nil {
 		return err
+	}
+	if took && r.cfg.Inputs.Guarantee == row.ByChanges {
+		// Baton's own tables may have been made after the catalogue was read. SQLite takes that for another table.
+		r.fresh = false
+		if err := r.verify(ctx); err != nil {
+			return err
+		}
 	}
 	err = r.shards(ctx, c.sources)
 	if errors.Is(err, ErrFenced) {
@@ -136,6 +145,9 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := r.finish(ctx, source, stage, began); err != nil {
 			return err
 		}
+		if err := r.readOn(ctx, source, stage); err != nil {
+			return err
+		}
 		if !stage.Resumed {
 			return nil
 		}
@@ -154,17 +166,32 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 	if !r.cfg.Inputs.Guarantee.Placed() {
 		return "", nil
 	}
-	if err := r.connect(ctx); err != nil {
+	reread, ok := source.(KeySweeper)
+	if !ok {
+		found, err := r.positions(ctx, source, source.Name())
+		if err != nil {
+			return "", err
+		}
+		return found[0], nil
+	}
+	found, err := r.positions(ctx, source, source.Name(), basisName)
+	if err != nil {
 		return "", err
 	}
-	defer r.disconnect()
-	found, err := retry(ctx, r.cfg.Retry, func() ([]string, error) {
-		return r.cfg.Sink.Positions(ctx, r.fence, []string{source.Name()})
-	})
-	if err != nil {
-		return "", fmt.Errorf("read the position of %s: %w", source.Name(), err)
+	return found[0], r.compareBasis(ctx, reread, found[0], found[1])
+}
+
+// positions are what is recorded under the names.
+func (r *run) positions(ctx context.Context, source Source, names ...string) ([]string, error) {
+	if err := r.connect(ctx); err != nil {
+		return nil, err
 	}
-	return found[0], nil
+	defer r.disconnect()
+	found, err := retry(ctx, r.cfg.Retry, func() ([]string, error) { return r.cfg.Sink.Positions(ctx, r.fence, names) })
+	if err != nil {
+		return nil, fmt.Errorf("read the position of %s: %w", source.Name(), err)
+	}
+	return found, nil
 }
 
 // verify checks that the table is still the one for which the mapping was compiled: a database

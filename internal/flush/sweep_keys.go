@@ -18,6 +18,8 @@ type KeySweeper interface {
 	Finds(inputs []string) error
 	// Passed says what the reading of a stage was, once Read has returned without an error.
 	Passed(s Stage) Passed
+	// Reread makes the next stage read everything. why is for the operator.
+	Reread(changed Changed, why string)
 	// StillMissing returns which of the records do not exist now, but for those that the source delivers later as changes.
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }

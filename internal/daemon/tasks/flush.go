@@ -2,6 +2,9 @@
 package tasks
 
 import (
+	"cmp"
+	"fmt"
+
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/flush"
@@ -32,6 +35,7 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 	}
 	c := flush.Config{
 		Job: j.Name, Mapping: to, NewID: site.NewID,
+		Origin: fmt.Sprintf("store %q ", f.From.Store),
 		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
 	}
 	source.Configure(&c, store)
@@ -49,7 +53,7 @@ func options(j config.Job) source.Options {
 	o := source.Options{
 		Job: j.Name, Type: from.Type, Key: from.Key, Changed: from.Changed, Watermark: from.Mode == config.ModeWatermark,
 		OnMissing: from.OnMissing, OnDecrease: from.OnDecrease, Vanished: from.Vanished, MaxPct: from.MaxPct,
-		OnFlush: from.OnFlush, Value: from.Value, OnGap: from.OnGap, Start: from.Start, Rows: j.Flush.BatchRows, Bytes: j.Flush.BatchBytes,
+		OnFlush: from.OnFlush, Value: cmp.Or(from.Value, "hash"), OnGap: from.OnGap, Start: from.Start, Rows: j.Flush.BatchRows, Bytes: j.Flush.BatchBytes,
 		Lanes: j.Flush.Lanes,
 	}
 	if from.Retain > 0 {

@@ -201,6 +201,9 @@ func (s *keySweeper) Finds(inputs []string) error { return s.sweeps.Finds(inputs
 // Passed implements flush.KeySweeper.
 func (s *keySweeper) Passed(st flush.Stage) flush.Passed { return s.sweeps.Passed(st) }
 
+// Reread implements flush.KeySweeper.
+func (s *keySweeper) Reread(changed flush.Changed, why string) { s.sweeps.Reread(changed, why) }
+
 // StillMissing implements flush.KeySweeper.
 func (s *keySweeper) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	missing, err := s.sweeps.StillMissing(ctx, records)

@@ -1,6 +1,9 @@
 package mapping
 
 import (
+	"slices"
+	"strings"
+
 	"baton/internal/flush/row"
 )
 
@@ -43,6 +46,27 @@ func (m *Mapping) Resets() (names []string) {
 		}
 	}
 	return names
+}
+
+// Resolved is all that decides which rows become of records: of the settings those that are in force, with the table's
+// kinds. What is at its default is left out, so that another setting with a default changes nothing.
+func (m *Mapping) Resolved(s Spec) any {
+	type resolved struct {
+		ColumnView
+		Kind   string
+		Format string `json:",omitempty"`
+	}
+	columns := make([]resolved, len(m.columns))
+	for i, view := range m.Views() {
+		view.DBType = "" // a text that is made longer is the same
+		columns[i] = resolved{view, m.plan.Columns[i].Kind.String(), s.Columns[view.Name].Format}
+	}
+	slices.SortFunc(columns, func(a, b resolved) int { return strings.Compare(a.Name, b.Name) })
+	return struct {
+		Columns    []resolved
+		Mode       Mode              `json:",omitempty"`
+		DeleteWhen map[string]string `json:",omitempty"`
+	}{columns, m.mode, s.DeleteWhen}
 }
 
 func (c *column) view(plan row.PlanColumn, inputs []string) ColumnView {

@@ -16,6 +16,9 @@ type Table struct {
 	// UpsertOnly: existing rows must be changed by upserts only, because triggers would see a
 	// difference, or because a comparison of keys finds other rows than the unique index.
 	UpsertOnly bool
+	// Identity differs once the table was made again, truncated or restored, as far as the database can tell. "": it
+	// cannot. It may differ after a change of the table, too.
+	Identity string
 }
 
 // Column is one column of a table. A limit of zero means: no limit.

@@ -29,6 +29,7 @@ type captureJob struct {
 	table   *scanTable
 	options Options
 	name    string // default: capture
+	into    string // the table; default: rows
 	columns map[string]mapping.ColumnSpec
 
 	observing sync.Mutex
@@ -85,11 +86,13 @@ func (j *captureJob) watch(observe func(string) error) {
 // live starts a process, if there is none.
 func (j *captureJob) live() {
 	j.t.Helper()
-	if j.store != nil {
+	if j.pipeline != nil {
 		return
 	}
-	j.store = j.open(j.at)
-	j.epoch++
+	if j.store == nil {
+		j.store = j.open(j.at)
+		j.epoch++
+	}
 	o := j.options
 	o.Job, o.Type, o.Key, o.Value = cmp.Or(j.name, "capture"), "capture", cmp.Or(o.Key, "s:<id>"), cmp.Or(o.Value, "string")
 	if o.Rows == 0 {
@@ -101,7 +104,7 @@ func (j *captureJob) live() {
 	}
 	cfg := flush.Config{
 		Job: "capture", NodeID: "n", Sink: j.table, Lanes: max(1, o.Lanes),
-		Mapping: mapping.Spec{Table: "rows", Key: j.table.key, Columns: maps.Clone(j.columns)},
+		Mapping: mapping.Spec{Table: cmp.Or(j.into, "rows"), Key: j.table.key, Columns: maps.Clone(j.columns)},
 		NewID:   func() (string, error) { j.ids++; return fmt.Sprint("stage", j.ids), nil },
 		OnNote: func(text string) {
 			j.mu.Lock()
@@ -130,7 +133,18 @@ func (j *captureJob) die() {
 	if j.store != nil {
 		_ = j.store.Close()
 	}
-	j.store = nil
+	j.store, j.pipeline = nil, nil
+}
+
+// reload gives the process the job as it is now.
+func (j *captureJob) reload() {
+	j.t.Helper()
+	if j.pipeline != nil {
+		if err := j.pipeline.Release(); err != nil {
+			j.t.Fatal(err)
+		}
+	}
+	j.pipeline = nil
 }
 
 func (j *captureJob) run(ctx context.Context) error {

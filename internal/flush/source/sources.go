@@ -115,6 +115,9 @@ func Describe(o Options) (Source, error) {
 // Configure makes the source that of a pipeline, which opens it in s.
 func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
 	c.Inputs, c.Policy = d.Inputs, d.Policy
+	if s != nil { // else only the configuration is checked
+		c.Origin += fmt.Sprintf("db %d key %q value %q", s.Database(), d.options.Key, d.options.Value)
+	}
 	if keys := d.IdleKeys(); len(keys) > 0 {
 		c.Pending = func(ctx context.Context) (bool, error) { return staging.AnyExists(ctx, s, keys) }
 	}

@@ -65,6 +65,7 @@ type Capture struct {
 	keys    Keys
 	store   *redisconn.Store
 	options Options
+	reread  reread // is owed as of the next stage
 	stage   string // of the batch
 	batch   *batch
 }
@@ -111,6 +112,10 @@ func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.S
 	f := c.feed()
 	if err := f.resume(ctx, position); err != nil {
 		return st, false, c.fail("follow the changes of", err)
+	}
+	if c.reread.reason != "" {
+		f.owe(c.reread)
+		c.reread = reread{}
 	}
 	if err := c.catchUp(ctx, f); err != nil {
 		return st, false, c.fail("follow the changes of", err)

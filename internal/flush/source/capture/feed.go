@@ -42,6 +42,7 @@ type feed struct {
 	paid      int       // up to which of these that was done
 	reason    Reason    // of the first one that is not paid
 	why       string    // the same in words
+	reread    reread    // the last one that was owed
 	deletes   int       // with the pass that pays this debt every row may go that has no key
 	passAfter time.Time // there is no pass before
 

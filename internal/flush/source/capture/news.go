@@ -47,12 +47,14 @@ const (
 	wasEmptied   Reason = "emptied"
 	notFinished  Reason = "unfinished"
 	missedAnyhow Reason = "missed"
+	otherMapping Reason = "mapping"
+	otherTable   Reason = "table"
 )
 
 // breaks reports whether a key may be missing from then on without a command that says so.
 func (r Reason) breaks() bool {
 	switch r {
-	case isNew, tooMany, notFinished, missedAnyhow:
+	case isNew, tooMany, notFinished, missedAnyhow, otherMapping, otherTable:
 		return false
 	}
 	return true
@@ -61,7 +63,7 @@ func (r Reason) breaks() bool {
 // Reasons are all of them.
 func Reasons() []string {
 	all := []Reason{isNew, lostHistory, lostFailover, lostBacklog, otherMasters, otherSlots, notKnown, notReadable, tooMany, wasEmptied,
-		notFinished, missedAnyhow}
+		notFinished, missedAnyhow, otherMapping, otherTable}
 	texts := make([]string, len(all))
 	for i, r := range all {
 		texts[i] = string(r)

@@ -169,7 +169,7 @@ func (f *feed) restart(text string, p place) {
 	f.begun, f.gen = true, f.gen+1
 	f.batch, f.base, f.place, f.moved, f.since, f.passAfter = nil, text, p, time.Now(), time.Now(), time.Time{}
 	f.full, f.emptied, f.deletes, f.debts, f.paid, f.tries, f.problem = false, "", 0, 0, 0, 0, nil
-	f.marks, f.news = nil, nil
+	f.marks, f.news, f.reread = nil, nil, reread{}
 	for _, m := range p.marks {
 		f.marks = append(f.marks, &mark{at: m.at, base: m.at, seen: m.seen, slots: m.slots})
 	}

@@ -21,6 +21,30 @@ func (c *Capture) Passed(st flush.Stage) flush.Passed {
 	return flush.Passed{Everything: b.debt > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
 }
 
+// reread is why all keys are read again.
+type reread struct {
+	reason Reason
+	why    string
+}
+
+// Reread implements flush.KeySweeper.
+func (c *Capture) Reread(changed flush.Changed, why string) {
+	c.reread = reread{otherMapping, why}
+	if changed == flush.OtherTable {
+		c.reread.reason = otherTable
+	}
+}
+
+// owe owes a pass, unless one is owed for that already.
+func (f *feed) owe(r reread) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.debts == f.paid || f.reread != r {
+		f.oweLocked(r.reason, r.why)
+		f.reread = r
+	}
+}
+
 // StillMissing implements flush.KeySweeper, for what no change accounts for. A command that has emptied the database meanwhile is
 // an error, or where on_flush is delete the business of the pass that follows.
 func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {

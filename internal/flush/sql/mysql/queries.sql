@@ -86,10 +86,15 @@ INSERT INTO {prefix}schema_version (version_id, is_applied)
 SELECT 0, true FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE version_id = 0)
 
 -- name: table
-SELECT t.table_schema, t.table_name, t.table_type, COALESCE(e.transactions, 'NO'), COALESCE(t.engine, '')
+SELECT t.table_schema, t.table_name, t.table_type, COALESCE(e.transactions, 'NO'), COALESCE(t.engine, ''),
+       COALESCE(UNIX_TIMESTAMP(t.create_time), '')
 FROM information_schema.tables t
 LEFT JOIN information_schema.engines e ON e.engine = t.engine
 WHERE t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ?
+
+-- name: table_id
+-- TRUNCATE in MariaDB keeps the time of creation and takes another id. MySQL has no table of this name.
+SELECT table_id FROM information_schema.innodb_sys_tables WHERE name = CONCAT(?, '/', ?)
 
 -- name: columns
 SELECT column_name, data_type, column_type, is_nullable = 'YES',

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
@@ -17,8 +20,8 @@ import (
 func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	schema, table := quote.Schema(name)
 	asked := schema
-	var kind, transactional, engine string
-	err := d.Pool.QueryRowContext(ctx, d.Queries["table"], schema, table).Scan(&schema, &table, &kind, &transactional, &engine)
+	var kind, transactional, engine, created string
+	err := d.Pool.QueryRowContext(ctx, d.Queries["table"], schema, table).Scan(&schema, &table, &kind, &transactional, &engine, &created)
 	switch {
 	case errors.Is(err, dbsql.ErrNoRows):
 		names, err := stdsql.Collect(ctx, d.Pool, d.Queries["table_names"], stdsql.ScanName, schema)
@@ -35,6 +38,9 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 			"%s ENGINE=InnoDB", name, engine, quote.Table(name))
 	}
 	t := row.Table{Name: quote.Join(asked, table)}
+	if t.Identity, err = d.identity(ctx, schema, table, created); err != nil {
+		return t, err
+	}
 	if t.Columns, err = stdsql.Collect(ctx, d.Pool, d.Queries["columns"], columnOf, schema, table); err != nil {
 		return t, err
 	}
@@ -49,6 +55,22 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	t.Unique, err = stdsql.UniqueIndexes(ctx, d.Pool, d.Queries["unique"], schema, table)
 	return t, err
 }
+
+// identity tells a table from another one of its name.
+func (d database) identity(ctx context.Context, schema, table, created string) (string, error) {
+	if d.Certified() {
+		return "", nil // each server of a cluster has made the table at another time
+	}
+	var id string
+	err := d.Pool.QueryRowContext(ctx, d.Queries["table_id"], schema, table).Scan(&id)
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && slices.Contains(hidesIDs, e.Number) || errors.Is(err, dbsql.ErrNoRows) {
+		return created, nil
+	}
+	return created + "." + id, err
+}
+
+// hidesIDs are the answers of a server that shows no ids of tables: the right PROCESS is missing, or their table is.
+var hidesIDs = []uint16{1227, 1109, 1146}
 
 func columnOf(scan func(...any) error) (row.Column, error) {
 	var c row.Column

@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS {prefix}schema_version (
 )
 
 -- name: table
--- The last column: see flush.Table.UpsertOnly. Of a trigger's type bit 4 is INSERT, and 1,
+-- The last but one column: see row.Table.UpsertOnly. Of a trigger's type bit 4 is INSERT, and 1,
 -- 2 and 16 are ROW, BEFORE and UPDATE.
 SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text,
        EXISTS (WITH RECURSIVE tree AS (
@@ -28,7 +28,9 @@ SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text,
                WHERE NOT t.tgisinternal AND (t.tgtype & 4 <> 0 OR t.tgtype & 19 = 19))
        OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
        OR EXISTS (SELECT FROM pg_index i, unnest(i.indkey, i.indcollation) AS k(attnum, coll), pg_attribute a
-                  WHERE i.indrelid = c.oid AND i.indisunique AND a.attrelid = c.oid AND a.attnum = k.attnum AND a.attcollation <> k.coll)
+                  WHERE i.indrelid = c.oid AND i.indisunique AND a.attrelid = c.oid AND a.attnum = k.attnum AND a.attcollation <> k.coll),
+       -- TRUNCATE gives a table another file. One with partitions has none of its own.
+       (SELECT oid FROM pg_database WHERE datname = current_database())::text || '.' || c.oid::text || '.' || c.relfilenode::text
 FROM pg_class c WHERE c.oid = to_regclass($1)
 
 -- name: columns

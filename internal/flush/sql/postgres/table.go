@@ -32,7 +32,7 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	if err != nil {
 		return t, err
 	}
-	err = find.QueryRow(ctx, q["table"], quote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly)
+	err = find.QueryRow(ctx, q["table"], quote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly, &t.Identity)
 	var syntax *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows),

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS {prefix}schema_version (
 )
 
 -- name: table
-SELECT name, type FROM pragma_table_list WHERE schema = ? AND name = ? COLLATE NOCASE
+SELECT name, type, (SELECT schema_version FROM pragma_schema_version) FROM pragma_table_list WHERE schema = ? AND name = ? COLLATE NOCASE
 
 -- name: columns
 SELECT name, type, "notnull", upper(COALESCE(dflt_value, 'NULL')) <> 'NULL', COALESCE(dflt_value, ''), pk, hidden FROM pragma_table_xinfo(?, ?) ORDER BY cid

@@ -27,8 +27,8 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 		return row.Table{}, fmt.Errorf("%w: there is no file %s: correct the dsn, or create it with the table %s", flush.ErrNoTable,
 			d.path, name)
 	}
-	var kind string
-	err := d.Pool.QueryRowContext(ctx, q["table"], schema, table).Scan(&table, &kind)
+	var kind, version string
+	err := d.Pool.QueryRowContext(ctx, q["table"], schema, table).Scan(&table, &kind, &version)
 	switch {
 	case errors.Is(err, dbsql.ErrNoRows):
 		names, err := stdsql.Collect(ctx, d.Pool, q["table_names"], stdsql.ScanName, schema)
@@ -41,7 +41,7 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	case kind != "table":
 		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, kind)
 	}
-	t := row.Table{Name: quote.Join(asked, table)}
+	t := row.Table{Name: quote.Join(asked, table), Identity: version} // SQLite numbers changes of the whole schema only
 	columns, err := stdsql.Collect(ctx, d.Pool, q["columns"], catalogueColumn, table, schema)
 	if err != nil {
 		return t, err
