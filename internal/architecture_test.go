@@ -126,7 +126,7 @@ var rules = []rule{
 	{"internal/notify/service", []string{"internal/text"}, "what a chat service wants is known without the queue of what is sent to it"},
 	{"internal/operate", []string{"internal/diagnose", "internal/text"}, "an order, what it came to and what is asked are the same for commands, API and page; a client of the API needs no server's package"},
 	{"internal/operate/direct", []string{"internal/config", "internal/daemon/site", "internal/daemon/tasks", "internal/diagnose", "internal/elector", "internal/flush", "internal/flush/mapping",
-		"internal/flush/row", "internal/flush/source/spec", "internal/flush/source/staging", "internal/flush/sql", "internal/job", "internal/job/schedule", "internal/operate",
+		"internal/flush/row", "internal/flush/source/spec", "internal/flush/source/staging", "internal/flush/sql", "internal/flush/verify", "internal/job", "internal/job/schedule", "internal/operate",
 		"internal/redisconn", "internal/redisledger", "internal/redislock", "internal/text"},
 		"it asks Redis and the databases, and leaves orders there: what carries them out in a term it does not see"},
 	{"internal/profiling", nil, "the profiles of a process are Go's: nothing of ours is in them"},

@@ -113,6 +113,8 @@ func TestPreviewOfAJobSaysWhatIsWrong(t *testing.T) {
 	if _, err := conn.Do("HSET", "views", "front page", 1); err != nil {
 		t.Fatal(err)
 	}
+	c.matches(c.run("job", "preview", "views", "--all"), cmdline.ExitFailure, `^$`, `(?s)counters`)
+	c.matches(c.run("job", "preview", "views", "--rate", "5"), cmdline.ExitUsage, `^$`, `--rate is for --all`)
 	c.matches(c.run("job", "preview", "views"), cmdline.ExitFailure, `(?s)dead letter: \{"key":"front page".*\nWrong:\n- views would become a dead letter.*is not a whole number`, `^$`)
 	db.Exec(t, "ALTER TABLE articles RENAME COLUMN views TO hits")
 	var p direct.Preview

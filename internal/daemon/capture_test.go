@@ -1,14 +1,19 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"baton/internal/config"
+	"baton/internal/flush"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/verify"
 	"baton/internal/operate"
+	"baton/internal/operate/direct"
 	"baton/internal/testsupport"
 )
 
@@ -117,6 +122,62 @@ func TestDeletedRowsAreCountedAndTheFirstIsLogged(t *testing.T) {
 	})
 	if n := r.logs.FilterMessageSnippet("the first rows of the table were deleted").Len(); n != 2 {
 		t.Errorf("the log has it %d times, want once a table", n)
+	}
+}
+
+// What a first run would do to a table that was there before: nothing said so.
+func TestAPreviewOfEverythingCountsWhatAPassWouldDo(t *testing.T) {
+	t.Parallel()
+	l, shop, _ := captureLab(t)
+	l.config = l.config.WithDefaults()
+	plan := func(want direct.Plan) direct.Plan {
+		t.Helper()
+		p, err := direct.PlanJob(t.Context(), l.config, "articles", direct.PlanOptions{Examples: 1, Rate: 100_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [...]int64{p.Insert, p.Change, p.Delete, p.Unfit, p.Records, p.Rows}; p.Stops != want.Stops ||
+			got != [...]int64{want.Insert, want.Change, want.Delete, want.Unfit, want.Records, want.Rows} {
+			t.Errorf("%+v", p)
+		}
+		return p
+	}
+	for id := range 20 {
+		l.db.Exec(t, fmt.Sprintf("INSERT INTO articles VALUES (%d, %d)", id, id))
+		shop.Do("SET", fmt.Sprint("articles:", id), id)
+	}
+	plan(direct.Plan{Records: 20, Rows: 20})
+	shop.Do("SET", "articles:3", 33)
+	shop.Do("SET", "articles:100", 1)
+	shop.Do("SET", "articles:101", "no number")
+	shop.Do("DEL", "articles:4")
+	p := plan(direct.Plan{Insert: 1, Change: 1, Delete: 1, Unfit: 1, Records: 21, Rows: 20})
+	kinds := map[verify.Kind]string{}
+	for _, e := range p.Examples {
+		kinds[e.Kind] = e.Key
+	}
+	if want := map[verify.Kind]string{verify.Missing: "articles:100", verify.Different: "articles:3", verify.Extra: "articles:4",
+		verify.Unfit: "articles:101"}; !maps.Equal(kinds, want) {
+		t.Errorf("examples: %v", kinds)
+	}
+	shop.Do("FLUSHALL")
+	plan(direct.Plan{Delete: 20, Rows: 20, Stops: true})
+	if rows := fmt.Sprint(l.db.Rows(t, "SELECT count(*), sum(views) FROM articles")); rows != "[[20 190]]" {
+		t.Errorf("the table was touched: %s", rows)
+	}
+	if tables := fmt.Sprint(l.db.Rows(t, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'baton%'")); tables != "[[0]]" {
+		t.Errorf("baton has made %s tables", tables)
+	}
+	l.config.Jobs[0].Flush.To.Table = "missing"
+	if _, err := direct.PlanJob(t.Context(), l.config, "articles", direct.PlanOptions{}); !errors.Is(err, flush.ErrNoTable) {
+		t.Errorf("without a table: %v", err)
+	}
+	l.config.Jobs[0].Flush.To.Schema = "create"
+	l.config.Jobs[0].Flush.Columns["views"] = config.Column{From: "$value", Type: "integer"}
+	l.config.Jobs[0].Flush.Columns["id"] = config.Column{From: "id", Type: "integer"}
+	made, err := direct.PlanJob(t.Context(), l.config, "articles", direct.PlanOptions{})
+	if err != nil || len(made.Notes) != 1 || !strings.Contains(made.Notes[0], "there is no table yet") {
+		t.Errorf("of a table that the job makes: %+v, %v", made, err)
 	}
 }
 

@@ -86,7 +86,7 @@ func (j *captureJob) watch(observe func(string) error) {
 // live starts a process, if there is none.
 func (j *captureJob) live() {
 	j.t.Helper()
-	if j.pipeline != nil {
+	if j.store != nil && j.pipeline != nil {
 		return
 	}
 	if j.store == nil {

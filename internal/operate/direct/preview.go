@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/internal/config"
@@ -11,6 +12,8 @@ import (
 	"baton/internal/daemon/tasks"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
+	"baton/internal/flush/sql"
+	"baton/internal/redisconn"
 )
 
 // Preview is what a job would do, and what is wrong.
@@ -34,38 +37,52 @@ const previewWithin = 30 * time.Second
 // PreviewJob reports what a run of a job would do now, with up to n records as examples.
 // It asks Redis and the database, and changes nothing in either.
 func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Preview, err error) {
-	s, err := Open(c)
+	f, err := openFlush(c, name)
 	if err != nil {
 		return p, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if _, err := s.session().under(name); err != nil {
-		return p, err
-	}
-	var j config.Job
-	for _, one := range c.Jobs {
-		if one.Name == name {
-			j = one
-		}
-	}
-	if j.IsCommand() {
-		return p, fmt.Errorf("job %q runs a command: only a flush can be looked at beforehand", name)
-	}
+	defer func() { err = errors.Join(err, f.close()) }()
 	ctx, cancel := context.WithTimeout(ctx, previewWithin)
 	defer cancel()
-	db, err := site.OpenDatabase(c, j.Flush.To.Database)
-	if err != nil {
-		return p, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	flushed, err := tasks.Flush(j, s.session().Stores.Of(j))
+	flushed, err := tasks.Flush(f.job, f.store)
 	if err != nil {
 		return p, fmt.Errorf("job %q: %w", name, err)
 	}
-	flushed.NodeID, flushed.Sink = c.Node.ID, db
+	flushed.NodeID, flushed.Sink = c.Node.ID, f.database
 	pipeline, err := flush.New(flushed)
 	if err != nil {
 		return p, err
 	}
-	return Preview{Job: name, Database: j.Flush.To.Database, Preview: pipeline.Preview(ctx, n)}, nil
+	return Preview{Job: name, Database: f.job.Flush.To.Database, Preview: pipeline.Preview(ctx, n)}, nil
 }
+
+// openedFlush is a flush job that is looked at without a leader, and what it reads and writes.
+type openedFlush struct {
+	job      config.Job
+	site     *Site
+	store    *redisconn.Store
+	database *sql.Store
+}
+
+// openFlush opens what a flush job reads and writes.
+func openFlush(c config.Config, name string) (f openedFlush, err error) {
+	if f.site, err = Open(c); err != nil {
+		return f, err
+	}
+	if _, err = f.site.session().under(name); err == nil {
+		f.job = c.Jobs[slices.IndexFunc(c.Jobs, func(j config.Job) bool { return j.Name == name })]
+		if f.job.IsCommand() {
+			err = fmt.Errorf("job %q runs a command: only a flush can be looked at beforehand", name)
+		}
+	}
+	if err == nil {
+		f.store = f.site.session().Stores.Of(f.job)
+		f.database, err = site.OpenDatabase(c, f.job.Flush.To.Database)
+	}
+	if err != nil {
+		return f, errors.Join(err, f.site.Close())
+	}
+	return f, nil
+}
+
+func (f openedFlush) close() error { return errors.Join(f.database.Close(), f.site.Close()) }

@@ -2,6 +2,7 @@ package jobcmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -20,6 +21,7 @@ const examples = 10
 func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 	var out show.Output
 	var rows int
+	var all allFlags
 	var name string
 	cmd := &cobra.Command{
 		Use:   "preview [JOB]",
@@ -28,13 +30,24 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 			"there, the table that it would make, how each column is written, ten rows as\n" +
 			"they would be written, and what is wrong. It needs no leader, and changes\n" +
 			"nothing in Redis or the database. JOB may be left out where there is just one.\n" +
-			"Exit code 1 if something is wrong.",
-		Example: "  baton job preview users\n  baton job preview users -n 100 -o json",
+			"With --all, show what a pass over all keys would do to the table as it is: how\n" +
+			"many rows would be inserted, changed and deleted, with examples. That reads all\n" +
+			"keys and all rows, as job verify does, in a bounded memory; --rate spares Redis.\n" +
+			"Exit code 1 if something is wrong, or if the pass would stop.",
+		Example: "  baton job preview users\n  baton job preview users -n 100 -o json\n  baton job preview users --all --rate 5000",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {
 				return err
+			}
+			if all.rate > 0 && !all.set {
+				return cmdline.UsageError(errors.New("--rate is for --all"))
+			}
+			if all.set {
+				return all.run(e, rows, out, func(o direct.PlanOptions) (direct.Plan, error) {
+					return direct.PlanJob(cmd.Context(), c, name, o)
+				})
 			}
 			p, err := direct.PreviewJob(cmd.Context(), c, name, rows)
 			if err != nil {
@@ -51,7 +64,9 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 	}
 	cmdline.AddTargetFlags(cmd, e)
 	cmdline.JobNames(e).AsArguments(cmd, 1)
-	cmdline.AddNumberFlag(cmd, &rows, examples, "how many records to show")
+	cmdline.AddNumberFlag(cmd, &rows, examples, "how many records to show; with --all, of each kind")
+	cmd.Flags().BoolVar(&all.set, "all", false, "compare all keys with all rows: what a pass would do to the table")
+	cmd.Flags().IntVar(&all.rate, "rate", 0, "with --all, read at most so many `keys` and rows a second; 0: as fast as it goes")
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
