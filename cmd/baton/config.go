@@ -246,7 +246,8 @@ func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 			}
 			if lockKey == "" && path != "-" {
 				var err error
-				if lockKey, _, err = cmdline.Ask(cmd.Context(), e, "Lock key, a name for this installation ["+defaultKey+"]: "); err != nil {
+				question := "Lock key, a name for this installation [" + defaultKey + "]: "
+				if lockKey, _, err = cmdline.Ask(cmd.Context(), e, question); err != nil {
 					return err
 				}
 			}
@@ -261,7 +262,8 @@ func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 			if err := writeExample(path, example, force); err != nil {
 				return err
 			}
-			return show.Say(e.Stdout, "wrote %s with the lock key %s; edit it, then: baton config check %[1]s\n", path, cmp.Or(lockKey, defaultKey))
+			return show.Say(e.Stdout, "wrote %s with the lock key %s; edit it, then: baton config check %[1]s\n",
+				path, cmp.Or(lockKey, defaultKey))
 		},
 	}
 	cmd.Flags().StringVar(&lockKey, "lock-key", "", "the installation's `name`, its key in Redis (default "+defaultKey+")")

@@ -103,7 +103,8 @@ func (v *validator) node() {
 const longestInterval = 30 * time.Second
 
 // noLockKey is the problem of a configuration as the packages install it.
-const noLockKey = "is empty: write a name for this installation, the same on all its hosts; hosts with the same key in the same Redis are one election"
+const noLockKey = "is empty: write a name for this installation, the same on all its hosts; " +
+	"hosts with the same key in the same Redis are one election"
 
 // AwaitsLockKey reports whether all that a configuration lacks is the name of its lock. The packages
 // install one like that, so that two installations never share a lock unnoticed.

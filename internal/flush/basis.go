@@ -101,10 +101,11 @@ func (r *run) readOn(ctx context.Context, source Source, stage Stage) error {
 	if !ok {
 		return nil
 	}
-	if passed := reread.Passed(stage); !passed.Everything || passed.Missed != nil {
-		return nil
+	passed := reread.Passed(stage)
+	if passed.Everything && passed.Missed == nil {
+		return r.recordBasis(ctx)
 	}
-	return r.recordBasis(ctx)
+	return nil // the next pass owes it still
 }
 
 // recordBasis records the present basis, under the fence.

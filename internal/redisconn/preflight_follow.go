@@ -45,7 +45,8 @@ func (x *examination) followed(f facts) {
 	}
 	if state := f.info["master_failover_state"]; state != "" && state != "no-failover" {
 		x.add(finding.SeverityWarning, "a FAILOVER waits ("+state+"), and blocks writes until it ends",
-			"it waits for a replica that has everything: baton, which follows for a job of type capture, is none, and leaving would not end it",
+			"it waits for a replica that has everything: baton, which follows for a job of type capture, is none, "+
+				"and leaving would not end it",
 			"FAILOVER ABORT; another time say FAILOVER TO HOST PORT TIMEOUT 5000")
 	}
 	backlog, written, up := f.number("repl_backlog_size"), f.number("master_repl_offset"), f.number("uptime_in_seconds")

@@ -70,7 +70,8 @@ func TestAFindingForEveryState(t *testing.T) {
 		{"who only follows the stream", "role:master connected_slaves:1 slave0:ip=10.0.0.2,port=65536,state=online,offset=0,lag=1", "",
 			"warning: no replica follows it"},
 		{"a guard that counts followers", "role:master min_slaves_good_slaves:2", "", "warning: min-replicas-to-write counts baton"},
-		{"a failover by hand", "role:master master_failover_state:waiting-for-sync", "", "warning: a FAILOVER waits (waiting-for-sync), and blocks writes"},
+		{"a failover by hand", "role:master master_failover_state:waiting-for-sync", "",
+			"warning: a FAILOVER waits (waiting-for-sync), and blocks writes"},
 		{"a short backlog", "role:master repl_backlog_size:1048576 master_repl_offset:10485760 uptime_in_seconds:100", "",
 			"warning: its replication backlog (repl-backlog-size 1 MiB) holds what is written in about 10s"},
 	} {

@@ -11,8 +11,10 @@ import (
 // verification is how an operation stands at a leader of an epoch.
 func verification(id string, epoch, records int64) OperationState {
 	return OperationState{
-		Operation: Operation{Job: "users", ID: id, Kind: KindVerify, By: "by alice", Trigger: "manual", Asked: time.Now().Truncate(time.Millisecond)},
-		State:     job.StateRunning, Epoch: epoch, NodeID: "n", Records: records,
+		Operation: Operation{
+			Job: "users", ID: id, Kind: KindVerify, By: "by alice", Trigger: "manual", Asked: time.Now().Truncate(time.Millisecond),
+		},
+		State: job.StateRunning, Epoch: epoch, NodeID: "n", Records: records,
 	}
 }
 

@@ -46,8 +46,8 @@ func endFields(rec job.Record) []any {
 		code = *rec.Result.ExitCode
 	}
 	return []any{
-		"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "deleted", rec.Result.Deleted, "dead", rec.Result.Dead, "exit_code", code,
-		"error", clipError(rec.Error), "output", tailOf(rec.Result.Output),
+		"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "deleted", rec.Result.Deleted, "dead", rec.Result.Dead,
+		"exit_code", code, "error", clipError(rec.Error), "output", tailOf(rec.Result.Output),
 	}
 }
 

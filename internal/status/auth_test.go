@@ -349,7 +349,8 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 	}
 	// One token for both would let who may only look give orders.
 	orders := tokenFile(t, secretToken)
-	if err := auth.CheckTokens(orders, tokenFile(t, secretToken+"\n")); err == nil || !strings.Contains(err.Error(), "http.read_token_file: ") || strings.Contains(err.Error(), secretToken) {
+	err := auth.CheckTokens(orders, tokenFile(t, secretToken+"\n"))
+	if err == nil || !strings.Contains(err.Error(), "http.read_token_file: ") || strings.Contains(err.Error(), secretToken) {
 		t.Errorf("the same token twice: %v", err)
 	}
 	if err := auth.CheckTokens(orders, tokenFile(t, readToken)); err != nil {

@@ -7,22 +7,24 @@ import (
 
 // The defaults fit the lease: with each TTL the work has time to end, and a renewal may be missed.
 func TestDefaultsFitTheLease(t *testing.T) {
-	for ttl, want := range map[time.Duration]Lock{
-		0:               {TTL: 10 * time.Second, Heartbeat: 2 * time.Second, Timeout: time.Second, Poll: 2 * time.Second, Drain: 2 * time.Second},
-		time.Minute:     {TTL: time.Minute, Heartbeat: 2 * time.Second, Timeout: time.Second, Poll: 2 * time.Second, Drain: 2 * time.Second},
-		5 * time.Second: {TTL: 5 * time.Second, Heartbeat: time.Second, Timeout: 500 * time.Millisecond, Poll: time.Second, Drain: time.Second},
-		time.Second:     {TTL: time.Second, Heartbeat: 200 * time.Millisecond, Timeout: 100 * time.Millisecond, Poll: 200 * time.Millisecond, Drain: 200 * time.Millisecond},
+	const ms, sec = time.Millisecond, time.Second
+	times := func(l Lock) [5]time.Duration { return [5]time.Duration{l.TTL, l.Heartbeat, l.Timeout, l.Poll, l.Drain} }
+	for ttl, want := range map[time.Duration][5]time.Duration{
+		0:           {10 * sec, 2 * sec, sec, 2 * sec, 2 * sec},
+		time.Minute: {time.Minute, 2 * sec, sec, 2 * sec, 2 * sec},
+		5 * sec:     {5 * sec, sec, 500 * ms, sec, sec},
+		sec:         {sec, 200 * ms, 100 * ms, 200 * ms, 200 * ms},
 	} {
 		got := Lock{Key: "k", TTL: ttl}.withDefaults()
-		if got.TTL != want.TTL || got.Heartbeat != want.Heartbeat || got.Timeout != want.Timeout || got.Poll != want.Poll || got.Drain != want.Drain {
-			t.Errorf("ttl %v: heartbeat %v, timeout %v, poll %v, drain %v; want %+v", ttl, got.Heartbeat, got.Timeout, got.Poll, got.Drain, want)
+		if times(got) != want {
+			t.Errorf("ttl %v: ttl, heartbeat, timeout, poll and drain are %v, want %v", ttl, times(got), want)
 		}
 		if err := got.check(); err != nil {
 			t.Errorf("ttl %v: %v", ttl, err)
 		}
 	}
-	given := Lock{Key: "k", TTL: time.Minute, Heartbeat: time.Second, Timeout: 2 * time.Second, Poll: 3 * time.Second, Drain: 4 * time.Second}.withDefaults()
-	if given.Heartbeat != time.Second || given.Timeout != 2*time.Second || given.Poll != 3*time.Second || given.Drain != 4*time.Second {
+	given := Lock{Key: "k", TTL: time.Minute, Heartbeat: sec, Timeout: 2 * sec, Poll: 3 * sec, Drain: 4 * sec}.withDefaults()
+	if times(given) != [5]time.Duration{time.Minute, sec, 2 * sec, 3 * sec, 4 * sec} {
 		t.Errorf("what is given is replaced: %+v", given)
 	}
 }

@@ -53,8 +53,8 @@ func options(j config.Job) source.Options {
 	o := source.Options{
 		Job: j.Name, Type: from.Type, Key: from.Key, Changed: from.Changed, Watermark: from.Mode == config.ModeWatermark,
 		OnMissing: from.OnMissing, OnDecrease: from.OnDecrease, Vanished: from.Vanished, MaxPct: from.MaxPct,
-		OnFlush: from.OnFlush, Value: cmp.Or(from.Value, "hash"), OnGap: from.OnGap, Start: from.Start, Rows: j.Flush.BatchRows, Bytes: j.Flush.BatchBytes,
-		Lanes: j.Flush.Lanes,
+		OnFlush: from.OnFlush, Value: cmp.Or(from.Value, "hash"), OnGap: from.OnGap, Start: from.Start,
+		Rows: j.Flush.BatchRows, Bytes: j.Flush.BatchBytes, Lanes: j.Flush.Lanes,
 	}
 	if from.Retain > 0 {
 		o.Retain = &from.Retain

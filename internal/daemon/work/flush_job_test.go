@@ -3,6 +3,7 @@ package work
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
 func wantFigures(t *testing.T, m *metrics.Metrics, want ...string) {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	m.Handler(zap.NewNop()).ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler(zap.NewNop()).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, series := range want {
 		if !strings.Contains("\n"+rec.Body.String(), "\n"+series+"\n") {
 			t.Errorf("no %s in\n%s", series, rec.Body.String())

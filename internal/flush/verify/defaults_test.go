@@ -55,7 +55,8 @@ func TestAColumnWithADefaultFollowsRedis(t *testing.T) {
 					changed(id)
 				}
 				l.run()
-				if got := fmt.Sprint(db.Rows(t, "SELECT id, state, n, kept FROM people ORDER BY id")); got != "[[1 d 2 x] [2 d 2 x] [3 d 2 k]]" {
+				got := fmt.Sprint(db.Rows(t, "SELECT id, state, n, kept FROM people ORDER BY id"))
+				if got != "[[1 d 2 x] [2 d 2 x] [3 d 2 k]]" {
 					t.Errorf("three equal hashes are %s", got)
 				}
 				if after := db.Rows(t, "SELECT made FROM people WHERE id < 3 ORDER BY id"); fmt.Sprint(after) != fmt.Sprint(before) {

@@ -84,7 +84,8 @@ func PlanJob(ctx context.Context, c config.Config, name string, o PlanOptions) (
 	}
 	state, err := checker.Run(ctx, verify.State{})
 	r := state.Result
-	p.Records, p.Rows, p.Insert, p.Change, p.Delete, p.Unfit, p.Moving = r.Records, r.Rows, r.Missing, r.Different, r.Extra, r.Unfit, r.Moving
+	p.Records, p.Rows, p.Unfit, p.Moving = r.Records, r.Rows, r.Unfit, r.Moving
+	p.Insert, p.Change, p.Delete = r.Missing, r.Different, r.Extra
 	p.Examples, p.Notes = r.Examples, r.Notes
 	p.Stops = p.MaxPct > 0 && p.Delete*100 > p.Rows*int64(p.MaxPct)
 	return p, err

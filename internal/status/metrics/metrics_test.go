@@ -181,7 +181,8 @@ func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
 		m.JobStands(diagnose.Job{Name: "paused", Paused: &diagnose.Pause{Since: now}, DueAt: now.Add(-time.Minute)}, now)
 		wantSeries(t, scrape(t, m), map[string]string{
 			`baton_job_overdue_seconds{job="late"}`: "60", `baton_flush_lag_seconds{job="late"}`: "120",
-			`baton_job_overdue_seconds{job="soon"}`: "0", `baton_job_unscheduled{job="soon"}`: "1", `baton_job_unscheduled{job="late"}`: "0",
+			`baton_job_overdue_seconds{job="soon"}`: "0",
+			`baton_job_unscheduled{job="soon"}`:     "1", `baton_job_unscheduled{job="late"}`: "0",
 			`baton_job_overdue_seconds{job="runs"}`: "0", `baton_job_overdue_seconds{job="paused"}`: "60",
 			`baton_job_late{job="late"}`: "0", `baton_job_late{job="new"}`: "0",
 			`baton_job_known_age_seconds{job="late"}`: "0", `baton_job_known_age_seconds{job="new"}`: "+Inf",

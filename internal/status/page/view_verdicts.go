@@ -86,8 +86,8 @@ func jobNext(s diagnose.Snapshot, j diagnose.Job) string {
 	case diagnose.NextResume:
 		return "The job is paused: resume " + j.Name + "."
 	case diagnose.NextMatch:
-		return "The configuration of " + j.Unscheduled.Leader + ", which leads, has no job " + j.Name + ". Give every node the same file and reload it. " +
-			"Another installation on this Redis needs another election.lock_key."
+		return "The configuration of " + j.Unscheduled.Leader + ", which leads, has no job " + j.Name + ". " +
+			"Give every node the same file and reload it. Another installation on this Redis needs another election.lock_key."
 	case diagnose.NextWait:
 		return "The job is running: check whether its backlog shrinks."
 	}

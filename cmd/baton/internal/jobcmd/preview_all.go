@@ -27,7 +27,8 @@ func (f allFlags) run(e cmdline.Env, examples int, out show.Output, plan func(di
 			const seldom = 10 * time.Second
 			if time.Since(told) > seldom {
 				told = time.Now()
-				_ = show.Say(e.Stderr, "%3.0f %%  %d records, %d rows\n", part*100, records, rows) // a terminal that is gone ends the process
+				// A terminal that is gone ends the process.
+				_ = show.Say(e.Stderr, "%3.0f %%  %d records, %d rows\n", part*100, records, rows)
 			}
 		},
 	})

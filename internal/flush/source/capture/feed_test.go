@@ -398,7 +398,8 @@ func TestSlotsOnTheirWayOweNoPassYet(t *testing.T) {
 	f.left(f.mark, f.line, false)
 	free, at, gen := f.free()
 	j := follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}
-	if m, _ := f.joins(f.line, gen, j, free, make([]follow.Loss, len(at)), slots{name: "fewer", moving: true}); m == nil || f.debts != f.paid {
+	m, _ := f.joins(f.line, gen, j, free, make([]follow.Loss, len(at)), slots{name: "fewer", moving: true})
+	if m == nil || f.debts != f.paid {
 		t.Errorf("%d debts while slots move: %s", f.debts-f.paid, f.why)
 	}
 	f.has(f.line, "fewer")
@@ -410,7 +411,10 @@ func TestSlotsOnTheirWayOweNoPassYet(t *testing.T) {
 // What a master that is gone has said last is not known, nor where its keys are now.
 func TestAMasterThatIsGoneOwesAPass(t *testing.T) {
 	f := fed(t, 1<<20)
-	two := []placeMark{{at: follow.Position{ReplID: "id", Offset: 100}, slots: noSlots}, {at: follow.Position{ReplID: "gone", Offset: 7}, slots: noSlots}}
+	two := []placeMark{
+		{at: follow.Position{ReplID: "id", Offset: 100}, slots: noSlots},
+		{at: follow.Position{ReplID: "gone", Offset: 7}, slots: noSlots},
+	}
 	f.restart("two", place{marks: two, owed: owesNothing})
 	f.expect(1)
 	free, at, gen := f.free()
