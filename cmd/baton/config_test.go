@@ -120,7 +120,7 @@ func TestShowIsTheConfigurationInEffect(t *testing.T) {
 	c.env["BATON_LOCK_KEY"], c.env["BATON_TTL"] = "env", "4s"
 	c.want(cmdline.ExitOK, `node:
   id: n1
-  candidate: true
+  candidate: false
 redis:
   url: redis://127.0.0.1:6379/0
 election:
