@@ -109,6 +109,7 @@ func edges() []edge {
 		{"BatonJobOverdue", "a little less", both(late("0"), overdue("3599")), nil, at("10m")},
 		{"BatonJobOverdue", "not yet by its own late_after", both(late("7200"), overdue("7199")), nil, at("10m")},
 		{"BatonJobOverdue", "by its own late_after", both(late("30"), overdue("31")), at("3m"), nil},
+		{"BatonJobNotScheduled", "", on(`baton_job_unscheduled{job="j"`, "0", "1"), at("12m"), at("11m30s")},
 		{"BatonJobMissed", "", both(missed("late", once), overdue("61")), at("7m30s", "31m"), at("6m30s", "33m")},
 		{"BatonJobMissed", "not overdue yet", both(missed("late", once), overdue("59")), nil, at("10m", "20m")},
 		{"BatonJobMissed", "since it was paused", both(missed("paused", once), overdue("61")), nil, at("10m", "20m")},

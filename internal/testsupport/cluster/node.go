@@ -202,6 +202,9 @@ func (n *Node) get(path string) (*http.Response, error) {
 // Resident is the memory that the process has in RAM, in bytes.
 func (n *Node) Resident() int64 { n.t.Helper(); return n.memory("VmRSS:") }
 
+// Anonymous is what the process has written itself of that, in bytes: the rest are pages of the program's file.
+func (n *Node) Anonymous() int64 { n.t.Helper(); return n.memory("RssAnon:") }
+
 // Peak is the most memory that the process has had in RAM, in bytes.
 func (n *Node) Peak() int64 { n.t.Helper(); return n.memory("VmHWM:") }
 
