@@ -18,7 +18,7 @@ const (
 	maxResident  = 25 << 20 // bytes
 	maxAnonymous = 10 << 20 // of these, without the pages of the program's file
 	mappedMore   = 3 << 20  // so much more of that file the kernel may map on a busy machine
-	maxCommands = 1.0      // a second
+	maxCommands  = 1.0      // a second
 )
 
 // An idle standby costs next to nothing, at the default timings: memory, and the
