@@ -160,7 +160,7 @@ func (v *verdicts) page() map[string]string {
 	front := v.get("/")
 	return v.those(func(name string) bool {
 		page := v.get("/jobs/" + name)
-		row := regexp.MustCompile(`(?s)<th scope="row"><a href="/jobs/` + name + `">.*?</tr>`).FindString(front)
+		row := regexp.MustCompile(`(?s)<th scope="row"><a href="./jobs/` + name + `">.*?</tr>`).FindString(front)
 		if row == "" {
 			v.t.Fatalf("the page lacks %s", name)
 		}

@@ -94,7 +94,7 @@ func TestDeadLettersHavePagesAndGroups(t *testing.T) {
 	s, _, _, _ := groupedServer(t)
 	cookies, _ := enterDoor(t, door(s))
 	page := browse(s, "GET", "/dead-letters", nil, cookies).Body.String()
-	if !strings.Contains(page, ">130 dead letters</a>") || !strings.Contains(page, `<a href="/dead-letters?page=2">Older</a>`) {
+	if !strings.Contains(page, ">130 dead letters</a>") || !strings.Contains(page, `<a href="./dead-letters?page=2">Older</a>`) {
 		t.Errorf("the first page: %s", page)
 	}
 	link := regexp.MustCompile(`/dead-letters\?group=[0-9a-f]{16}&amp;job=users`).FindString(page)

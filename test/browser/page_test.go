@@ -25,6 +25,7 @@ func TestPage(t *testing.T) {
 		{"orders by the mouse", func(t *testing.T, l *lab) { ordersAreCarriedOut(t, l) }},
 		{"orders without scripts", func(t *testing.T, l *lab) { ordersAreCarriedOut(t, l, withoutScripts()) }},
 		{"orders by the keyboard", ordersByKeyboard},
+		{"the page stands below a path of a proxy", thePageStandsBelowAPath},
 		{"a dead letter is replayed", deadLetterIsReplayed},
 		{"what the page says is true while the leader is killed", truthWhileTheLeaderIsKilled},
 		{"the page of a frozen leader does not lie", frozenLeaderDoesNotLie},

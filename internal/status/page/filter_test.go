@@ -16,7 +16,7 @@ import (
 // jobsOf are the jobs of a page in the order in which it shows them.
 func jobsOf(body string) string {
 	var names []string
-	for _, m := range regexp.MustCompile(`<th scope="row"><a href="/jobs/([^"]*)"`).FindAllStringSubmatch(body, -1) {
+	for _, m := range regexp.MustCompile(`<th scope="row"><a href="\./jobs/([^"]*)"`).FindAllStringSubmatch(body, -1) {
 		names = append(names, m[1])
 	}
 	return strings.Join(names, " ")
@@ -60,9 +60,9 @@ func TestJobsAreFoundFilteredAndSorted(t *testing.T) {
 	}
 	body := pageOf(t, h, topic{path: "/", query: "find=main&sort=lag", see: true}, s, true)
 	for _, want := range []string{
-		`<a href="/?find=main&amp;sort=name">Job</a>`, `aria-sort="descending"><a href="/?find=main">Lag</a>`,
-		`<a href="/?find=main&amp;show=trouble&amp;sort=lag">Failing or late <span class="num">2</span></a>`,
-		`<input type="hidden" name="sort" value="lag"/>`, `value="main"`, `<a href="/?sort=lag">Clear</a>`, ">1,042</td>", ">7.2</td>",
+		`<a href="./?find=main&amp;sort=name">Job</a>`, `aria-sort="descending"><a href="./?find=main">Lag</a>`,
+		`<a href="./?find=main&amp;show=trouble&amp;sort=lag">Failing or late <span class="num">2</span></a>`,
+		`<input type="hidden" name="sort" value="lag"/>`, `value="main"`, `<a href="./?sort=lag">Clear</a>`, ">1,042</td>", ">7.2</td>",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s", want)

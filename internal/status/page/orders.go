@@ -158,7 +158,7 @@ func (p *Pages) serveConfirm(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if auth.CallerOf(r.Context()).How == "" {
-		http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()))
 		return
 	}
 	snap, _ := p.Watch.Snapshot(r.Context())
@@ -220,7 +220,7 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	if !first {
 		select {
 		case <-turn.done:
-			http.Redirect(w, r, turn.location, http.StatusSeeOther)
+			redirect(w, r, turn.location)
 		case <-r.Context().Done():
 		}
 		return
@@ -243,7 +243,7 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 		p.results.keep(m, out.RunID)
 	}
 	p.turns.finish(turn, location, final)
-	http.Redirect(w, r, location, http.StatusSeeOther)
+	redirect(w, r, location)
 }
 
 // carryOut has an order done that is still about what was confirmed, and says what came of
@@ -284,7 +284,7 @@ func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap 
 func (p *Pages) serveDone(w http.ResponseWriter, r *http.Request) {
 	m, ok := p.results.get(r.URL.Query().Get("id"))
 	if !ok {
-		http.Redirect(w, r, "/", http.StatusSeeOther)
+		redirect(w, r, "/")
 		return
 	}
 	p.say(w, r, http.StatusOK, m)
@@ -301,7 +301,7 @@ func (p *Pages) serveSignIn(w http.ResponseWriter, r *http.Request) {
 	} else if r.Method == http.MethodPost {
 		err := p.Auth.SignIn(w, r, r.PostFormValue("token"))
 		if err == nil {
-			http.Redirect(w, r, form.Next, http.StatusSeeOther)
+			redirect(w, r, form.Next)
 			return
 		}
 		why := web.Refused(err)
@@ -317,7 +317,7 @@ func (p *Pages) serveSignOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.Auth.SignOut(w, r)
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	redirect(w, r, "/")
 }
 
 // ownPath is an address on this page; another one's becomes the first page.

@@ -104,6 +104,7 @@ type document struct {
 	Now      instant
 	Letters  string
 	URL      string // of this page, to come back to
+	Root     string // the way from here to the first page
 	Refresh  int    // in s, without a script; 0: it stays as it is
 	CanOrder bool   // orders are taken here from who has the token
 	See      bool   // output, errors and records are shown in full
@@ -127,7 +128,7 @@ func (p *Pages) newDocument(t topic, snap diagnose.Snapshot, known bool) *docume
 	d := &document{
 		Code: http.StatusOK, Build: p.build, NodeID: cmp.Or(snap.NodeID, "unnamed node"), Version: snap.Version,
 		LockKey: snap.LockKey, Role: string(snap.Role),
-		Now: at(now.UTC(), now), URL: t.path, Refresh: 5, CanOrder: t.order, See: t.see, HowTo: !t.order,
+		Now: at(now.UTC(), now), URL: t.path, Root: upTo(t.path), Refresh: 5, CanOrder: t.order, See: t.see, HowTo: !t.order,
 	}
 	if t.query != "" {
 		d.URL += "?" + t.query
@@ -148,7 +149,28 @@ func (p *Pages) render(part string, d *document) ([]byte, error) {
 	if err := p.template.ExecuteTemplate(&out, part, d); err != nil {
 		return nil, fmt.Errorf("render the page %s: %w", d.Kind, err)
 	}
-	return out.Bytes(), nil
+	return relative(out.Bytes(), d.Root), nil
+}
+
+// upTo is the way from a page of a path to the first page, as "../../". A page may stand below
+// a path of a proxy, which only the browser knows.
+func upTo(path string) string {
+	return cmp.Or(strings.Repeat("../", max(strings.Count(path, "/")-1, 0)), "./")
+}
+
+// relative makes the addresses in a page relative. Views and templates write them from this
+// node's root. Nothing else can match: the template escapes the quotes in all that it is given.
+func relative(page []byte, root string) []byte {
+	for _, attribute := range []string{` href="`, ` action="`} {
+		page = bytes.ReplaceAll(page, []byte(attribute+"/"), []byte(attribute+root))
+	}
+	return page
+}
+
+// redirect sends the browser to an address that is written from this node's root.
+func redirect(w http.ResponseWriter, r *http.Request, to string) {
+	w.Header().Set("Location", upTo(r.URL.EscapedPath())+strings.TrimPrefix(to, "/"))
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 func digest(text string) string {

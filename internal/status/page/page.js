@@ -227,7 +227,7 @@
 
   function listen() {
     if (source) source.close();
-    source = new EventSource("/live?page=" + encodeURIComponent(location.pathname + location.search) + "&build=" + encodeURIComponent(root.dataset.build));
+    source = new EventSource(root.dataset.root + "live?page=" + encodeURIComponent(root.dataset.page) + "&build=" + encodeURIComponent(root.dataset.build));
     const take = (event) => {
       const news = JSON.parse(event.data);
       if (news.full !== undefined) lines = news.full.split("\n");

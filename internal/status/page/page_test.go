@@ -131,7 +131,7 @@ func TestPageCanBeReadWithoutScriptAndWithoutEyes(t *testing.T) {
 		`<header`, `<main`, `<footer>`,
 		`role="status" aria-live="polite">db1 leads, epoch 1753192331043. Data is late. Jobs are failing. A node is silent<`,
 		`<progress aria-label="Lease left" max="10000" value="8120">`, `<th scope="col">Schedule`,
-		`<th scope="row"><a href="/jobs/users"><bdi>users</bdi></a>`,
+		`<th scope="row"><a href="./jobs/users"><bdi>users</bdi></a>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %s", want)
@@ -307,10 +307,10 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 		"job-1500</bdi></a></th job-1700</bdi></a></th job-0000</bdi></a></th"; got != want {
 		t.Errorf("they begin with %s, want %s", got, want)
 	}
-	if !strings.Contains(page, `200 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="/?jobs=all">`) {
+	if !strings.Contains(page, `200 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="./?jobs=all">`) {
 		t.Error("the page does not say that there are more jobs, or how to see them")
 	}
-	if all := pageAt(t, s, "/?jobs=all"); strings.Count(all, `<th scope="row"><a href="/jobs/`) < 2000 ||
+	if all := pageAt(t, s, "/?jobs=all"); strings.Count(all, `<th scope="row"><a href="./jobs/`) < 2000 ||
 		strings.Contains(all, "Show all</a>") {
 		t.Error("asked for all jobs the page does not show them")
 	}

@@ -39,8 +39,8 @@ func TestPlotsOfAJobHaveValuesRangesAndHandovers(t *testing.T) {
 		`<title data-clock="1795248000000">08:00:00 UTC: 1 min 30 s</title>`,
 		`<title data-clock="1795248000000">08:00:00 UTC: 1,234</title>`, `<title data-clock="1795248000000">08:00:00 UTC: 239</title>`,
 		`<path class="mark" d="M480.0 0V160"/>`, ">07:40:00 UTC: db3 took the lead</title>",
-		`<a href="/jobs/users?range=10m">10 min</a>`, `<a href="/jobs/users" aria-current="true">1 h</a>`,
-		`<a href="/jobs/users/runs/r1?entry=1-0" aria-label="07:59:00 UTC: failed, took 4 s, 12 rows, exit code 7" ` +
+		`<a href="../jobs/users?range=10m">10 min</a>`, `<a href="../jobs/users" aria-current="true">1 h</a>`,
+		`<a href="../jobs/users/runs/r1?entry=1-0" aria-label="07:59:00 UTC: failed, took 4 s, 12 rows, exit code 7" ` +
 			`data-clock="1795247940000">`,
 		">07:59:30 UTC: 3 slots missed</title>", "2 runs: 1 failed, 1 missed; took 4 s",
 	} {

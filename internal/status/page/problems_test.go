@@ -70,7 +70,7 @@ func TestTheWorstStandsOnTop(t *testing.T) {
 	}
 	if page := render(t, s); !order(page) || !strings.Contains(page,
 		"<title>Data is not written · db1 leads · baton</title>") || !strings.Contains(page,
-		`<a href="/jobs/page-views">Open page-views</a>`) {
+		`<a href="./jobs/page-views">Open page-views</a>`) {
 		t.Error("what is wrong does not stand above the leader, or in the title")
 	}
 	s.Nodes[1].ConfigHash = "other"
