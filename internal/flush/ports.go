@@ -69,6 +69,8 @@ type UncountedError struct {
 	Why string
 	// Elsewhere: the leader's process counts it, and this one does not follow what changes.
 	Elsewhere bool
+	// ByRun: only a run finds what has changed. The lag is known all the same: the age of the last run.
+	ByRun bool
 }
 
 func (e *UncountedError) Error() string { return "flush: the backlog cannot be counted: " + e.Why }

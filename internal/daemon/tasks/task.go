@@ -76,6 +76,9 @@ func (t *Task) Open(stores site.Stores) (flush.Config, error) {
 // Backlog counts the changes that wait in Redis. Most of the time there are none, which one
 // question answers for all shards.
 func (t Task) Backlog(ctx context.Context) (int64, error) {
+	if !t.Countable() {
+		return 0, &flush.UncountedError{Why: "every run reads all of it, and only a run finds what has changed", ByRun: true}
+	}
 	if t.pending != nil {
 		if some, err := t.pending(ctx); err == nil && !some {
 			return 0, nil

@@ -155,7 +155,11 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 	}
 	began := time.Now()
 	backlog, err := f.Backlog(ctx)
-	if _, uncounted := errors.AsType[*flush.UncountedError](err); uncounted {
+	uncounted, ok := errors.AsType[*flush.UncountedError](err)
+	if ok && uncounted.ByRun {
+		return f.behind(0, began), true
+	}
+	if ok {
 		f.watch.uncounted(f.Task)
 		f.metrics.FlushUncounted(f.Config.Name)
 	}
@@ -168,6 +172,16 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 	return f.behind(backlog, began), true
 }
 
+// showBehind sets the gauges of a flush. Where only a run finds what has changed, a backlog of zero would say that
+// nothing has.
+func showBehind(m *metrics.Metrics, t Task, backlog int64, lag time.Duration) {
+	if !t.Countable() {
+		m.FlushAge(t.Config.Name, lag)
+		return
+	}
+	m.FlushBehind(t.Config.Name, backlog, lag)
+}
+
 // behind sets the gauges of the job to a backlog that was counted at a time.
 func (f *flushJob) behind(backlog int64, at time.Time) redisledger.Level {
 	var fresh time.Time
@@ -175,7 +189,7 @@ func (f *flushJob) behind(backlog int64, at time.Time) redisledger.Level {
 		fresh = time.Unix(0, ns)
 	}
 	lag := f.watch.measured(f.Task, backlog, fresh, at)
-	f.metrics.FlushBehind(f.Config.Name, backlog, lag)
+	showBehind(f.metrics, f.Task, backlog, lag)
 	f.notes.Lagged(f.Config.Name, lag)
 	return redisledger.Level{Lag: lag, Backlog: backlog, Rows: f.done.written.Load()}
 }

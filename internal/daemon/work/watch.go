@@ -189,11 +189,11 @@ func (w *Watch) ReadOthers(
 // counted again: its leader may have died.
 func (w *Watch) count(ctx context.Context, t Task, counts direct.Counts, m *metrics.Metrics) {
 	backlog, err := counts.Backlog(ctx, t.Task)
-	_, uncounted := errors.AsType[*flush.UncountedError](err)
+	uncounted, ok := errors.AsType[*flush.UncountedError](err)
 	switch {
-	case err == nil:
-		m.FlushBehind(t.Config.Name, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
-	case uncounted && !w.isBehind(t):
+	case err == nil, ok && uncounted.ByRun:
+		showBehind(m, t, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
+	case ok && !w.isBehind(t):
 		m.FlushUncounted(t.Config.Name)
 	}
 }

@@ -192,18 +192,22 @@ func behindSince(j diagnose.Job, now time.Time) time.Time {
 // gatherBacklog reports how far a flush is behind: one that never ended well since its first slot.
 func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisledger.JobState, now time.Time, counts Counts) {
 	backlog, err := counts.Backlog(ctx, t)
-	if err != nil {
-		if uncounted, ok := errors.AsType[*flush.UncountedError](err); ok {
-			j.BacklogUnknown = uncounted.Why
-			if r := j.LastRun; uncounted.Elsewhere && j.ConsecutiveFailures > 0 && r != nil && r.Error != "" {
-				j.BacklogUnknown += ": " + r.Error
-			}
+	uncounted, ok := errors.AsType[*flush.UncountedError](err)
+	if ok {
+		j.BacklogUnknown = uncounted.Why
+		if r := j.LastRun; uncounted.Elsewhere && j.ConsecutiveFailures > 0 && r != nil && r.Error != "" {
+			j.BacklogUnknown += ": " + r.Error
 		}
+	}
+	byRun := ok && uncounted.ByRun
+	if err != nil && !byRun {
 		return
 	}
-	j.Backlog = &backlog
+	if !byRun {
+		j.Backlog = &backlog
+	}
 	fresh := cmp.Or(st.Fresh, st.Begun, st.Known)
-	if !fresh.IsZero() || backlog == 0 {
+	if !fresh.IsZero() || backlog == 0 && !byRun {
 		seconds := t.Lag(backlog, fresh, now).Seconds()
 		j.LagSeconds = &seconds
 	}

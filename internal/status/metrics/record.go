@@ -66,6 +66,12 @@ func (m *Metrics) FlushBehind(job string, changes int64, lag time.Duration) {
 	m.learn(job, func(k *knownJob) { k.measured, k.lag, k.uncounted = time.Now(), lag, false })
 }
 
+// FlushAge reports how old the content of a table may be whose changes nobody can count before a run.
+func (m *Metrics) FlushAge(job string, lag time.Duration) {
+	m.learn(job, func(k *knownJob) { k.measured, k.lag, k.uncounted = time.Now(), lag, false })
+	m.flushBacklog.DeleteLabelValues(job)
+}
+
 // FlushUncounted reports that it is not known how many changes wait in Redis. A gauge at zero would say that
 // none do, so there is none.
 func (m *Metrics) FlushUncounted(job string) {

@@ -218,7 +218,9 @@ func newPlots(s diagnose.Snapshot, j diagnose.Job, extra extras, span string) *p
 		}
 	}
 	add(lagTitle, j.LateAfter().Seconds(), lagLevel, seconds)
-	add(backlogTitle, 0, backlogLevel, func(n float64) string { return text.Number(int64(n)) })
+	if j.Backlog != nil || highest(series(extra.samples, j.Name, now, backlogLevel)).value > 0 { // else it may never be counted
+		add(backlogTitle, 0, backlogLevel, func(n float64) string { return text.Number(int64(n)) })
+	}
 	add(rateTitle, 0, rateLevel, perSecond)
 	if len(v.Plots) == 0 {
 		return nil
