@@ -29,10 +29,13 @@ const (
 	move     // a key leaves a database for another one
 	copyKey  // a key is made, in another database perhaps
 	sortKeys // the list is stored under a key that an option names
+	geoRadius
+	geoRadiusByMember
 )
 
 var specials = map[string]special{
 	"flushall": flushAll, "flushdb": flushDB, "swapdb": swapDB, "move": move, "copy": copyKey, "sort": sortKeys,
+	"georadius": geoRadius, "georadiusbymember": geoRadiusByMember,
 	// Scripts are replicated by what they did, unless lua-replicate-commands is no (before 7.0).
 	"eval": unknown, "evalsha": unknown, "fcall": unknown, "migrate": unknown,
 }
@@ -102,8 +105,37 @@ func (s special) changes(db int, args [][]byte, v Visitor) bool {
 		return copies(db, args, v)
 	case sortKeys:
 		return sorts(db, args, v)
+	case geoRadius:
+		return storesNearby(db, args, 6, v)
+	case geoRadiusByMember:
+		return storesNearby(db, args, 5, v)
 	}
 	return false
+}
+
+// storesNearby is GEORADIUS and GEORADIUSBYMEMBER, whose options begin at an argument: STORE key and
+// STOREDIST key among them. The last one counts, which the server's list cannot say.
+func storesNearby(db int, args [][]byte, options int, v Visitor) bool {
+	store := 0
+	for i := options; i+1 < len(args); i++ {
+		if bytes.EqualFold(args[i], []byte("store")) || bytes.EqualFold(args[i], []byte("storedist")) {
+			i++
+			store = i
+		}
+	}
+	return stores(db, args, store, v)
+}
+
+// stores tells of the key at an argument; 0: there is none.
+func stores(db int, args [][]byte, at int, v Visitor) bool {
+	switch {
+	case at == 0:
+		return true
+	case args[at] == nil:
+		return false
+	}
+	v.Key(db, args[at])
+	return true
 }
 
 // copies is COPY source destination [DB number] [REPLACE].
@@ -141,12 +173,5 @@ func sorts(db int, args [][]byte, v Visitor) bool {
 			store = i
 		}
 	}
-	switch {
-	case store == 0:
-		return true
-	case args[store] == nil:
-		return false
-	}
-	v.Key(db, args[store])
-	return true
+	return stores(db, args, store, v)
 }

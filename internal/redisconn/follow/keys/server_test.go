@@ -40,8 +40,9 @@ var examples = map[string]string{
 	"function|delete":  "FUNCTION DELETE lib",
 	"function|flush":   "FUNCTION FLUSH",
 	"function|restore": "FUNCTION RESTORE DUMP",
-	"geoadd":           "GEOADD geo 1 1 x", "georadius": "GEORADIUS geo 15 37 200 km STORE new; GEORADIUS geo 15 37 200 km storedist z",
-	"georadiusbymember": "GEORADIUSBYMEMBER geo Palermo 200 km STORE new",
+	"geoadd":           "GEOADD geo 1 1 x", "georadius": "GEORADIUS geo 15 37 200 km STORE new; GEORADIUS geo 15 37 200 km storedist z; " +
+		"GEORADIUS geo 15 37 200 km STORE new STORE z; GEORADIUS geo 15 37 200 km STORE new COUNT 1 STOREDIST z; GEORADIUS geo 15 37 200 km",
+	"georadiusbymember": "GEORADIUSBYMEMBER geo Palermo 200 km STORE new; GEORADIUSBYMEMBER geo Palermo 200 km STORE STORE",
 	"geosearchstore":    "GEOSEARCHSTORE new geo FROMLONLAT 15 37 BYRADIUS 200 km",
 	"getdel":            "GETDEL s", "getex": "GETEX s EX 100; GETEX ttl PERSIST", "getset": "GETSET s 1", "hdel": "HDEL h f; HDEL h f g",
 	"hincrby": "HINCRBY h f 1", "hincrbyfloat": "HINCRBYFLOAT h f 1.5", "hmset": "HMSET h f 2 g 3", "hset": "HSET h f 9; hSeT new f 9",
@@ -71,6 +72,29 @@ var examples = map[string]string{
 	"zrangestore": "ZRANGESTORE new z 0 1", "zrem": "ZREM z a", "zremrangebylex": "ZREMRANGEBYLEX z - +",
 	"zremrangebyrank":  "ZREMRANGEBYRANK z 0 0",
 	"zremrangebyscore": "ZREMRANGEBYSCORE z 1 2", "zunionstore": "ZUNIONSTORE new 2 z z2; ZUNIONSTORE z 1 z",
+
+	// Fields that expire: Redis 7.4 and 8.0, Valkey 9.0 and 9.1.
+	"hexpire": "HEXPIRE h 100 FIELDS 2 f g; HEXPIRE h 0 FIELDS 1 f", "hexpireat": "HEXPIREAT h 9999999999 FIELDS 1 f",
+	"hpexpire": "HPEXPIRE h 100000 FIELDS 1 f", "hpexpireat": "HPEXPIREAT h 9999999999999 FIELDS 1 f; HPEXPIREAT h 1 FIELDS 2 f g",
+	"hpersist": "HPERSIST hx FIELDS 1 f", "hgetdel": "HGETDEL h FIELDS 1 f; HGETDEL h FIELDS 2 f g",
+	"hgetex": "HGETEX h EX 100 FIELDS 1 f; HGETEX hx PERSIST FIELDS 1 f",
+	"hsetex": "HSETEX h EX 100 FIELDS 1 f 5; HSETEX new EX 100 FIELDS 1 f 5",
+	// Redis 8.0 and later.
+	"vadd": "VADD v VALUES 2 3 4 b; VADD new VALUES 2 1 1 a", "vrem": "VREM v a", "vsetattr": "VSETATTR v a {\"x\":1}",
+	"xdelex": "XDELEX x IDS 1 1-1", "xackdel": "XACKDEL x grp IDS 1 1-1", "delex": "DELEX s; DELEX s IFEQ 10",
+	// Valkey 9.0 and 9.1.
+	"delifeq": "DELIFEQ s 10", "msetex": "MSETEX 2 s 1 new 2 EX 100",
+}
+
+// givenBy is what is there, too, where the server has that command.
+var givenBy = map[string]string{
+	"hexpire": "HSET hx f 1 g 2|HEXPIRE hx 1000 FIELDS 1 f", "vadd": "VADD v VALUES 2 1 2 a|VADD v VALUES 2 2 1 z",
+}
+
+// besideIf are further ways of writing, where the server takes the first of two commands.
+var besideIf = [][2]string{
+	{"SET none 1 IFEQ 1", "SET s 5 IFEQ 10; SET s 5 IFEQ 10 GET"},
+	{"HPTTL none FIELDS 1 f", "HPEXPIRE h 1 FIELDS 1 f|AWAITFIELD h f; HPEXPIRE h 1 FIELDS 2 f g|AWAIT h"},
 }
 
 // beside are ways of writing that are no command of their own.
@@ -82,9 +106,11 @@ var beside = []string{
 // rig is a Redis of which everything is known: what is there, and what its stream says.
 type rig struct {
 	testsupport.Client
-	table *Table
-	other *testsupport.Redis
-	marks int
+	table   *Table
+	other   *testsupport.Redis
+	marks   int
+	cluster bool     // it has one database
+	names   []string // the server's commands that write
 
 	mu   sync.Mutex
 	seen map[string]bool // "db key"
@@ -114,8 +140,8 @@ func (g *seeing) Swapped(a, b int) {
 	g.seen[fmt.Sprintf("%d *", a)], g.seen[fmt.Sprintf("%d *", b)] = true, true
 }
 
-func newRig(t testing.TB) *rig {
-	r := testsupport.StartRedis(t)
+func newRig(t testing.TB, opts ...testsupport.RedisOption) *rig {
+	r := testsupport.StartRedis(t, opts...)
 	g := &rig{Client: r.Client(t), other: testsupport.StartRedis(t), came: make(chan string, 1), seen: map[string]bool{}}
 	s, err := redisconn.Open(redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
 	if err != nil {
@@ -147,9 +173,11 @@ func (g *rig) await() {
 	g.T.Helper()
 	g.marks++
 	mark := fmt.Sprintf("mark:%d", g.marks)
-	g.Do("SELECT", 7)
+	if !g.cluster {
+		g.Do("SELECT", 7)
+		defer g.Do("SELECT", 0)
+	}
 	g.Do("SET", mark, 1)
-	g.Do("SELECT", 0)
 	select {
 	case got := <-g.came:
 		if got != mark {
@@ -187,6 +215,13 @@ func (g *rig) try(example string) (changed []string, seen map[string]bool, odd [
 	g.Do("FUNCTION", "LOAD", library)
 	for _, command := range given {
 		g.do(strings.Split(command, " "))
+	}
+	for name, commands := range givenBy {
+		if slices.Contains(g.names, name) {
+			for command := range strings.SplitSeq(commands, "|") {
+				g.do(strings.Split(command, " "))
+			}
+		}
 	}
 	g.Do("SELECT", 2)
 	g.Do("SET", "there", 1)
@@ -251,8 +286,12 @@ func (g *rig) otherDo(command string) {
 
 func (g *rig) do(words []string) {
 	g.T.Helper()
-	if words[0] == "AWAIT" {
+	switch words[0] {
+	case "AWAIT":
 		testsupport.Await(g.T, words[1]+" to expire", func() bool { return g.Num("EXISTS", words[1]) == 0 })
+		return
+	case "AWAITFIELD":
+		testsupport.Await(g.T, words[2]+" of "+words[1]+" to expire", func() bool { return g.Num("HEXISTS", words[1], words[2]) == 0 })
 		return
 	}
 	g.Do(words[0], redis.Args{}.AddFlat(words[1:])...)
@@ -290,6 +329,7 @@ func (g *rig) writing() (names []string) {
 				g.T.Fatal(err)
 			}
 			name, _ := redis.String(fields[0], nil)
+			name = strings.ToLower(name) // a module's may have capitals
 			flags, _ := redis.Strings(fields[2], nil)
 			if slices.Contains(flags, "write") {
 				names = append(names, name)
@@ -312,11 +352,14 @@ func (g *rig) writing() (names []string) {
 // Whatever a command changes, the stream tells of it: of each of the server's own list.
 func TestEveryCommandThatWritesIsUnderstood(t *testing.T) {
 	g := newRig(t)
-	names := g.writing()
-	if len(names) < 100 {
-		t.Fatalf("the server writes by %d commands only: %q", len(names), names)
+	g.names = g.writing()
+	if len(g.names) < 100 {
+		t.Fatalf("the server writes by %d commands only: %q", len(g.names), g.names)
 	}
-	for _, name := range names {
+	for _, name := range g.names {
+		if name == flushSlot {
+			continue // see TestAFlushedSlotIsToldOf
+		}
 		if examples[name] == "" {
 			t.Errorf("no example of %s, which the server has", name)
 			continue
@@ -333,5 +376,52 @@ func TestEveryCommandThatWritesIsUnderstood(t *testing.T) {
 	}
 	for _, example := range beside {
 		g.check(example)
+	}
+	for _, way := range besideIf {
+		first := strings.Split(way[0], " ")
+		if _, err := g.Conn.Do(first[0], redis.Args{}.AddFlat(first[1:])...); err != nil {
+			t.Logf("this server does not take %s: %v", way[0], err)
+			continue
+		}
+		for example := range strings.SplitSeq(way[1], "; ") {
+			g.check(example)
+		}
+	}
+}
+
+const flushSlot = "cluster|flushslot"
+
+// A server without CLUSTER FLUSHSLOT flushes all of its slots.
+func TestAFlushedSlotIsToldOf(t *testing.T) {
+	g := newRig(t, testsupport.RedisClusterNode())
+	g.cluster = true
+	g.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	testsupport.Await(t, "the node serves its slots", func() bool {
+		return strings.Contains(g.Str("CLUSTER", "INFO"), "cluster_state:ok")
+	})
+	names := g.writing()
+	for _, mode := range []string{"SYNC", "ASYNC"} {
+		for i := range 5 {
+			g.Do("SET", fmt.Sprintf("{a}%d", i), 1)
+		}
+		g.await()
+		g.mu.Lock()
+		clear(g.seen)
+		g.odd = nil
+		g.mu.Unlock()
+		if slices.Contains(names, flushSlot) {
+			g.Do("CLUSTER", "FLUSHSLOT", g.Num("CLUSTER", "KEYSLOT", "a"), mode)
+		} else {
+			g.Do("FLUSHALL", mode)
+		}
+		g.await()
+		g.mu.Lock()
+		for i := range 5 {
+			if key := fmt.Sprintf("0 {a}%d", i); !g.seen[key] && !g.seen["-2 *"] && len(g.odd) == 0 {
+				t.Errorf("%s: %s is gone, and only %v was seen", mode, key, slices.Sorted(maps.Keys(g.seen)))
+			}
+		}
+		t.Logf("%s: seen %v, not known %q", mode, slices.Sorted(maps.Keys(g.seen)), g.odd)
+		g.mu.Unlock()
 	}
 }
