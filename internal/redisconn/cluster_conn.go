@@ -104,12 +104,11 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 		return reply, err
 	}
 	for i := range replies {
-		refusal, ok := replies[i].(redis.Error)
-		if !ok || !IsElsewhere(refusal) {
+		if !IsElsewhere(replies[i]) {
 			continue
 		}
-		again, err := r.follow(ctx, sent[i].on, nil, refusal)
-		if refusal, ok = err.(redis.Error); ok { //nolint:errorlint // a reply is never wrapped
+		again, err := r.follow(ctx, sent[i].on, nil, replies[i].(redis.Error))
+		if refusal, ok := err.(redis.Error); ok { //nolint:errorlint // a reply is never wrapped
 			again, err = refusal, nil
 		}
 		if err != nil {
@@ -122,8 +121,8 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 
 // IsElsewhere reports whether a reply is a redirection to another node of the Cluster. The
 // command was not done.
-func IsElsewhere(err error) bool {
-	refusal, ok := err.(redis.Error) //nolint:errorlint // a reply is never wrapped
+func IsElsewhere(reply any) bool {
+	refusal, ok := reply.(redis.Error)
 	if !ok {
 		return false
 	}

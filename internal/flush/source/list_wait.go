@@ -65,8 +65,7 @@ func (s *List) Wait(ctx context.Context) error {
 		}
 		return true, err
 	})
-	var refusal redis.Error
-	if errors.As(err, &refusal) && slices.Contains([]string{"NOPERM", "ERR", "OOM"}, redisconn.Code(refusal)) {
+	if refusal, ok := errors.AsType[redis.Error](err); ok && slices.Contains([]string{"NOPERM", "ERR", "OOM"}, redisconn.Code(refusal)) {
 		err = s.poll(ctx)
 	}
 	return s.Fail("wait for work in", err)

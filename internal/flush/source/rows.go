@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
@@ -171,11 +172,13 @@ func (s *rowReader) settle(ctx context.Context, c redisconn.Conn, blank []*row.R
 		return nil, err
 	}
 	for i, rec := range blank {
-		if refusal, ok := replies[i*stride+1].(redis.Error); ok && redisconn.IsElsewhere(refusal) {
+		own := replies[i*stride : (i+1)*stride]
+		// Redis says so when a command of a transaction is queued, Valkey 9 when it is executed.
+		if slices.ContainsFunc(own, redisconn.IsElsewhere) {
 			elsewhere = append(elsewhere, rec)
 			continue
 		}
-		results, err := redis.Values(replies[i*stride+stride-1], nil)
+		results, err := redis.Values(own[stride-1], nil)
 		if err != nil {
 			return nil, err
 		}
@@ -207,8 +210,7 @@ func (s *rowReader) readAfter(ctx context.Context, rec *row.Record) error {
 	reply, err := s.redis.Run(ctx, s.row.Key(rec.Key), func(c redis.Conn) (any, error) {
 		return rowScript.DoContext(ctx, c, args...)
 	})
-	var refusal redis.Error
-	if errors.As(err, &refusal) && redisconn.Code(refusal) == "WRONGTYPE" {
+	if refusal, ok := errors.AsType[redis.Error](err); ok && redisconn.Code(refusal) == "WRONGTYPE" {
 		_, err = s.decode(rec, redis.Error("WRONGTYPE"))
 		return err
 	}

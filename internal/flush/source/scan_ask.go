@@ -30,7 +30,7 @@ func (s *Scan) ask(ctx context.Context, c redisconn.Conn, commands []redisconn.C
 		}
 		for i, index := range indexes {
 			replies[index] = answers[i]
-			if refusal, ok := answers[i].(redis.Error); !ok || !redisconn.IsElsewhere(refusal) {
+			if !redisconn.IsElsewhere(answers[i]) {
 				continue
 			}
 			if replies[index], err = s.askAfter(ctx, some[i]); err != nil {
@@ -46,8 +46,7 @@ func (s *Scan) askAfter(ctx context.Context, cmd redisconn.Command) (any, error)
 	reply, err := s.store.Run(ctx, cmd.Args[0].(string), func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, cmd.Name, cmd.Args...)
 	})
-	var refusal redis.Error
-	if errors.As(err, &refusal) && redisconn.Code(refusal) == "WRONGTYPE" {
+	if refusal, ok := errors.AsType[redis.Error](err); ok && redisconn.Code(refusal) == "WRONGTYPE" {
 		return refusal, nil
 	}
 	return reply, err
