@@ -119,12 +119,20 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 			return true
 		}
 	}
-	x.add(finding.SeverityOK, fmt.Sprintf("it answers%s: Redis %s; %s", f.keeping(), f.info["redis_version"], speed), "", "")
+	x.add(finding.SeverityOK, fmt.Sprintf("it answers%s: %s; %s", f.keeping(), f.product(), speed), "", "")
 	return true
 }
 
 // facts are a server's INFO and settings. config lacks settings that it does not disclose.
 type facts struct{ info, config map[string]string }
+
+// product is the server's name and version. Valkey says of redis_version which Redis it is like.
+func (f facts) product() string {
+	if version := f.info["valkey_version"]; version != "" {
+		return "Valkey " + version
+	}
+	return "Redis " + f.info["redis_version"]
+}
 
 // parseInfo reads the reply of INFO.
 func parseInfo(text string) map[string]string {

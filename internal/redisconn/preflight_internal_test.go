@@ -25,6 +25,16 @@ func TestAServerKeepsWhatIsKnownThatItKeeps(t *testing.T) {
 	}
 }
 
+func TestAServerIsCalledByItsOwnName(t *testing.T) {
+	for info, want := range map[string]string{
+		"redis_version:8.0.2": "Redis 8.0.2", "redis_version:7.2.4 server_name:valkey valkey_version:9.1.2": "Valkey 9.1.2",
+	} {
+		if got := (facts{info: parseInfo(strings.ReplaceAll(info, " ", "\r\n"))}).product(); got != want {
+			t.Errorf("%s: %q, want %q", info, got, want)
+		}
+	}
+}
+
 // One wording for one loss, wherever it is told.
 func TestWhatEverysecLosesIsSaidAlike(t *testing.T) {
 	for _, name := range []string{"docs/overview.md", "docs/doctor.md", "docs/explanation/guarantees.md"} {
@@ -52,6 +62,8 @@ func TestAFindingForEveryState(t *testing.T) {
 	for _, c := range []struct{ name, info, config, want string }{
 		{"old", "redis_version:5.0.7", "", "warning: its version is 5.0.7"},
 		{"new", "redis_version:7.2.4", "", ""},
+		{"a node of a Cluster", "redis_version:7.0.15 redis_mode:cluster cluster_enabled:1", "", "error: it is a node of a Cluster"},
+		{"a Valkey node of a Cluster", "redis_version:7.2.4 server_mode:cluster cluster_enabled:1", "", "error: it is a node of a Cluster"},
 		{"loading", "loading:1", "", "warning: it is loading its data"},
 		{"managed, with a log", "aof_enabled:1", "", "info: its appendfsync could not be checked"},
 		{"managed, without a word", "redis_version:7.0.0", "", "info: its persistence could not be checked"},

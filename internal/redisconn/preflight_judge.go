@@ -46,7 +46,7 @@ func (x *examination) role(f facts) {
 			"put the master into "+x.options.Section+".url; or name the Sentinels in "+x.options.Section+
 				".sentinel, so that a failover is followed")
 	}
-	if f.info["redis_mode"] == "cluster" && !x.cluster {
+	if f.info["cluster_enabled"] == "1" && !x.cluster {
 		x.add(finding.SeverityError, "it is a node of a Cluster", "keys that other nodes have cannot be reached",
 			"name some nodes in "+x.options.Section+".cluster instead of "+x.options.Section+".url")
 	}

@@ -64,7 +64,8 @@ func TestARedisThatIsTooSlowForTheLeaseIsTold(t *testing.T) {
 
 func TestAReplicaThatLacksWhatWasWrittenIsTold(t *testing.T) {
 	t.Parallel()
-	master, err := testsupport.RunRedis("", testsupport.RedisAOF())
+	backlog := testsupport.RedisArgs("--repl-backlog-size", "1mb") // Valkey has more
+	master, err := testsupport.RunRedis("", testsupport.RedisAOF(), backlog)
 	if err != nil {
 		t.Fatal(err)
 	}

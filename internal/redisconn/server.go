@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -245,10 +246,14 @@ func IsDenied(err error) bool {
 	return ok && Code(refusal) == "NOPERM"
 }
 
-// Code is the word that says what kind of error a reply is. Before version 7, what
-// a command inside a script was answered stands within the text of an ERR.
+// Code is the word that says what kind of error a reply is. Servers hide the code of a command that
+// a script was refused: before Redis 7 it stands within the text of an ERR, and for a lacking
+// permission there is none.
 func Code(refusal redis.Error) string {
 	text := string(refusal)
+	if slices.ContainsFunc(deniedInScript, func(part string) bool { return strings.Contains(text, part) }) {
+		return "NOPERM"
+	}
 	if _, inner, ok := strings.Cut(text, ": -"); ok && strings.HasPrefix(text, "ERR Error running script") {
 		text = inner
 	}
@@ -258,3 +263,6 @@ func Code(refusal redis.Error) string {
 	}
 	return code
 }
+
+// deniedInScript is what servers say of a script whose user lacks a permission: up to Redis 7.0, and since.
+var deniedInScript = []string{"The user executing the script can't", "ACL failure in script"}
