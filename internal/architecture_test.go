@@ -204,7 +204,7 @@ var limits = []limit{
 	{"modernc.org/sqlite", []string{"internal/flush/sql/sqlite", "internal/demo", "internal/testsupport"}, "a driver belongs to its dialect"},
 	{"github.com/pressly/goose", []string{"internal/flush/sql"}, "migrations belong to the adapter whose tables they make"},
 	{"github.com/alicebob/miniredis", []string{"internal/demo"}, "an imitation of Redis is for the demo alone; tests use the real one"},
-	{"github.com/yuin/gopher-lua", []string{"internal/redislock"}, "only the lock runs its scripts where a server forbids them"},
+	{"github.com/yuin/gopher-lua", []string{"internal/redislock/lua"}, "only the lock runs its scripts where a server forbids them, and the library brings no Lua unless it is asked for"},
 	{"github.com/robfig/cron", []string{"internal/job/schedule"}, "the rules of time zones and clock changes are written once"},
 }
 

@@ -165,7 +165,7 @@ func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Fi
 
 func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOptions, jobs []config.Job) []Finding {
 	lock := site.LockOptions(c)
-	o.WithoutScripts, o.AttemptTimeout = lock.WithoutScripts, c.Election.AttemptTimeout
+	o.WithoutScripts, o.AttemptTimeout = lock.Interpreter != nil, c.Election.AttemptTimeout
 	if lock.Key = o.LockKey; lock.Key != "" {
 		o.WaitReplicas = lock.WaitReplicas
 		access := redislock.Access(lock)

@@ -20,7 +20,7 @@ var lockScripted = []string{"EVAL s 2 L T", "EVALSHA s 2 L T"}
 // Access lists the commands, keys and channels that a lock needs.
 func Access(o LockOptions) redisconn.Access {
 	commands := slices.Clone(lockCommands)
-	if !o.WithoutScripts {
+	if o.Interpreter == nil {
 		commands = append(commands, lockScripted...)
 	}
 	if o.Format == script.Redisson {

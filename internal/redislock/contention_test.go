@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/redislock"
+	"baton/internal/redislock/lua"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 )
@@ -22,7 +23,7 @@ func TestABusyElectionWithoutScriptsGetsOn(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
 	e := redislock.NewElection(s, "baton", script.String)
-	o := redislock.LockOptions{Key: "baton", TTL: 5 * time.Second, WithoutScripts: true, Presence: redislock.Presence{Priority: 3}}
+	o := redislock.LockOptions{Key: "baton", TTL: 5 * time.Second, Interpreter: lua.Compile, Presence: redislock.Presence{Priority: 3}}
 	node := func(id string) *redislock.Lock {
 		o.NodeID = id
 		return designedLock(t, s, o)

@@ -26,9 +26,9 @@ type LockOptions struct {
 	Presence Presence
 	// Format is how the key is written; String unless set.
 	Format script.Format
-	// WithoutScripts takes, renews and releases by SET NX PX and WATCH/MULTI/EXEC,
-	// for servers that forbid scripts.
-	WithoutScripts bool
+	// Interpreter has the lock taken, renewed and released by WATCH, MULTI and EXEC, for a server
+	// that forbids scripts: it runs the scripts here. nil: the server runs them.
+	Interpreter script.Interpreter
 	// WaitReplicas is the number of replicas that must have the lock before it counts as
 	// taken or renewed.
 	WaitReplicas int
@@ -77,7 +77,7 @@ func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
 	if err := redisconn.CheckKey(o.Key); err != nil {
 		return nil, err
 	}
-	if o.WithoutScripts && o.Format == script.Redisson {
+	if o.Interpreter != nil && o.Format == script.Redisson {
 		return nil, errors.New("a lock in Redisson's format is taken by scripts only: set acquire to lua")
 	}
 	text, err := json.Marshal(o.Presence)
@@ -89,10 +89,7 @@ func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
 		presence: new(atomic.Pointer[string]), priority: o.Presence.Priority,
 	}
 	p.presence.Store(new(string(text)))
-	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, scripted: scripted{p, scriptsOf(o.Format)}}
-	if o.WithoutScripts {
-		l.scripted.scripts = transactions
-	}
+	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, scripted: scripted{p, scriptsOf(o)}}
 	if o.Shared != nil {
 		if err := o.Shared.Claim(o.Key); err != nil {
 			return nil, err
@@ -100,7 +97,7 @@ func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
 		l.leave = func() { o.Shared.Free(o.Key) }
 		// A transaction watches keys, which is a state of its connection. WAIT is about
 		// what was written on its own connection, and holds up all others.
-		if !o.WithoutScripts && o.WaitReplicas == 0 && !store.IsCluster() {
+		if o.Interpreter == nil && o.WaitReplicas == 0 && !store.IsCluster() {
 			l.shared = o.Shared
 		}
 	}

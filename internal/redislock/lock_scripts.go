@@ -23,11 +23,9 @@ type lockScripts struct{ acquire, renew, extend, release, raise, breaks step }
 
 var (
 	inServer = func(keys int, text string) step { return redis.NewScript(keys, text) }
-	inNode   = func(keys int, text string) step { return newTransaction(keys, text) }
 
 	stringScripts   = loadLockScripts(script.String, inServer)
 	redissonScripts = loadLockScripts(script.Redisson, inServer)
-	transactions    = loadLockScripts(script.String, inNode)
 )
 
 func loadLockScripts(f script.Format, run func(keys int, text string) step) *lockScripts {
@@ -38,9 +36,12 @@ func loadLockScripts(f script.Format, run func(keys int, text string) step) *loc
 	}
 }
 
-// scriptsOf are those of the format; the zero Format is String.
-func scriptsOf(f script.Format) *lockScripts {
-	if f == script.Redisson {
+// scriptsOf are those of the options; the zero Format is String.
+func scriptsOf(o LockOptions) *lockScripts {
+	switch {
+	case o.Interpreter != nil:
+		return loadLockScripts(o.Format, func(keys int, text string) step { return transaction{o.Interpreter(text), keys} })
+	case o.Format == script.Redisson:
 		return redissonScripts
 	}
 	return stringScripts

@@ -15,6 +15,7 @@ import (
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
+	"baton/internal/redislock/lua"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/locktest"
@@ -45,7 +46,7 @@ func designedLock(t *testing.T, s *redisconn.Store, o redislock.LockOptions) *re
 // designs are the locks of one Redis.
 var designs = map[string]redislock.LockOptions{
 	"scripts":         {},
-	"without scripts": {WithoutScripts: true},
+	"without scripts": {Interpreter: lua.Compile},
 	"redisson":        {Format: script.Redisson},
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"baton/internal/elector"
@@ -13,8 +12,6 @@ import (
 	"baton/internal/redislock/script"
 
 	"github.com/gomodule/redigo/redis"
-	lua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/parse"
 )
 
 // transaction runs a script in this process, for a server that forbids scripts: it WATCHes and
@@ -24,20 +21,8 @@ import (
 // A script must not read its own writes, nor use the reply of a write. Commands by redis.pcall
 // are sent after the transaction, because a refusal would undo it.
 type transaction struct {
-	code *lua.FunctionProto
+	run  script.Compiled
 	keys int
-}
-
-func newTransaction(keys int, text string) transaction {
-	chunk, err := parse.Parse(strings.NewReader("local KEYS, ARGV = ... "+text), "script")
-	if err != nil {
-		panic(err) // the text is the program's own
-	}
-	code, err := lua.Compile(chunk, "script")
-	if err != nil {
-		panic(err)
-	}
-	return transaction{code, keys}
 }
 
 // conflicts is how often a transaction is tried that others keep interrupting.
@@ -56,7 +41,7 @@ func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs
 		if err != nil {
 			return nil, err
 		}
-		reply, err := t.run(s, texts[:t.keys], texts[t.keys:])
+		reply, err := t.run(texts[:t.keys], texts[t.keys:], s.call)
 		if err != nil {
 			_, unwatch := redis.DoContext(conn, ctx, "UNWATCH")
 			return nil, errors.Join(err, unwatch)
@@ -119,54 +104,41 @@ func line(c redisconn.Command) string {
 	return strings.TrimSpace(c.Name + " " + fmt.Sprintln(c.Args...))
 }
 
-// run runs the script on the state that was read, and collects its writes.
-func (t transaction) run(s *state, keys, args []string) (any, error) {
-	l := lua.NewState(lua.Options{
-		SkipOpenLibs: true, RegistrySize: 512, RegistryMaxSize: 64 << 10, CallStackSize: 64, MinimizeStackMemory: true,
-	})
-	defer l.Close()
-	lua.OpenBase(l)
-	lua.OpenString(l)
-	lua.OpenMath(l)
-	l.SetTop(0)
-	l.SetGlobal("tonumber", l.NewFunction(toNumber)) // Lua's own here knows no integers beyond 2^63
-	api := l.NewTable()
-	l.SetField(api, "call", l.NewFunction(func(l *lua.LState) int { return s.call(l, false) }))
-	l.SetField(api, "pcall", l.NewFunction(func(l *lua.LState) int { return s.call(l, true) }))
-	l.SetField(api, "error_reply", l.NewFunction(func(l *lua.LState) int {
-		l.Push(toLua(l, redis.Error(l.CheckString(1))))
-		return 1
-	}))
-	l.SetGlobal("redis", api)
-	l.Push(l.NewFunctionFromProto(t.code))
-	l.Push(toLua(l, anys(keys)))
-	l.Push(toLua(l, anys(args)))
-	if err := l.PCall(2, 1, nil); err != nil {
-		return nil, fmt.Errorf("a script of the lock fails without a server: %w", err)
+// call answers a command of the script from what was read, and collects its writes.
+func (s *state) call(protected bool, name string, args ...string) (any, error) {
+	c := redisconn.Command{Name: name, Args: anys(args)}
+	if reply, known := s.replies[line(c)]; known {
+		return reply, nil
 	}
-	reply := fromLua(l.Get(-1))
-	if refusal, refused := reply.(redis.Error); refused {
-		return nil, refusal
-	}
-	return reply, nil
-}
-
-// toNumber is tonumber as Redis has it: what C reads as a float.
-func toNumber(l *lua.LState) int {
-	text, isText := l.Get(1).(lua.LString)
-	n, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-	switch {
-	case !isText:
-		l.Push(l.Get(1))
-		if l.Get(1).Type() != lua.LTNumber {
-			l.Push(lua.LNil)
+	switch name {
+	case "HGET", "HMGET":
+		hash, known := s.hashes[args[0]]
+		if !known {
+			break
 		}
-	case err != nil && !errors.Is(err, strconv.ErrRange):
-		l.Push(lua.LNil)
-	default:
-		l.Push(lua.LNumber(n))
+		fields := make([]any, 0, len(args)-1)
+		for _, field := range args[1:] {
+			if value, there := hash[field]; there {
+				fields = append(fields, value)
+			} else {
+				fields = append(fields, nil)
+			}
+		}
+		if name == "HGET" {
+			return fields[0], nil
+		}
+		return fields, nil
+	case "PERSIST": // makes room in a full memory, but not for a transaction
+		return nil, nil
+	case "SET", "DEL", "HSET", "HSETNX", "HDEL", "PEXPIRE", "XADD", "PUBLISH":
+		if protected {
+			s.attempts = append(s.attempts, c)
+		} else {
+			s.writes = append(s.writes, c)
+		}
+		return nil, nil
 	}
-	return 1
+	return nil, fmt.Errorf("%s was not read beforehand", line(c))
 }
 
 func anys(texts []string) []any {
@@ -175,92 +147,6 @@ func anys(texts []string) []any {
 		all[i] = text
 	}
 	return all
-}
-
-// call is redis.call and, protected, redis.pcall.
-func (s *state) call(l *lua.LState, protected bool) int {
-	c := redisconn.Command{Name: l.CheckString(1)}
-	for i := 2; i <= l.GetTop(); i++ {
-		c.Args = append(c.Args, l.CheckString(i))
-	}
-	if reply, known := s.replies[line(c)]; known {
-		l.Push(toLua(l, reply))
-		return 1
-	}
-	switch c.Name {
-	case "HGET", "HMGET":
-		hash, known := s.hashes[l.CheckString(2)]
-		if !known {
-			break
-		}
-		fields := make([]any, 0, len(c.Args)-1)
-		for _, field := range c.Args[1:] {
-			if value, there := hash[field.(string)]; there {
-				fields = append(fields, value)
-			} else {
-				fields = append(fields, nil)
-			}
-		}
-		if c.Name == "HGET" {
-			l.Push(toLua(l, fields[0]))
-		} else {
-			l.Push(toLua(l, fields))
-		}
-		return 1
-	case "PERSIST": // makes room in a full memory, but not for a transaction
-		return 0
-	case "SET", "DEL", "HSET", "HSETNX", "HDEL", "PEXPIRE", "XADD", "PUBLISH":
-		if protected {
-			s.attempts = append(s.attempts, c)
-		} else {
-			s.writes = append(s.writes, c)
-		}
-		return 0
-	}
-	l.RaiseError("%s was not read beforehand", line(c))
-	return 0
-}
-
-// toLua and fromLua convert replies as Redis does.
-func toLua(l *lua.LState, reply any) lua.LValue {
-	switch v := reply.(type) {
-	case int64:
-		return lua.LNumber(v)
-	case string:
-		return lua.LString(v)
-	case []byte:
-		return lua.LString(v)
-	case redis.Error:
-		t := l.NewTable()
-		t.RawSetString("err", lua.LString(v))
-		return t
-	case []any:
-		t := l.NewTable()
-		for i, e := range v {
-			t.RawSetInt(i+1, toLua(l, e))
-		}
-		return t
-	}
-	return lua.LFalse
-}
-
-func fromLua(value lua.LValue) any {
-	switch v := value.(type) {
-	case lua.LNumber:
-		return int64(v)
-	case lua.LString:
-		return []byte(v)
-	case *lua.LTable:
-		if refusal, ok := v.RawGetString("err").(lua.LString); ok {
-			return redis.Error(refusal)
-		}
-		var all []any
-		for i := 1; v.RawGetInt(i) != lua.LNil; i++ {
-			all = append(all, fromLua(v.RawGetInt(i)))
-		}
-		return all
-	}
-	return nil
 }
 
 // exec makes the writes in one transaction. It reports false if a WATCHed key has changed.

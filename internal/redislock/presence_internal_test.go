@@ -12,6 +12,7 @@ import (
 	"baton/internal/heartbeat"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
+	"baton/internal/redislock/lua"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 )
@@ -24,10 +25,9 @@ func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 	store := redistest.Open(t, redisconn.Options{URL: r.URL(), Timeout: time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for _, withoutScripts := range []bool{false, true} {
-		key := map[bool]string{false: "lua", true: "setnx"}[withoutScripts]
+	for key, interpreter := range map[string]script.Interpreter{"lua": nil, "setnx": lua.Compile} {
 		node := func(id string) *Lock {
-			l, err := NewLock(store, LockOptions{Key: key, NodeID: id, TTL: 10 * time.Second, WithoutScripts: withoutScripts,
+			l, err := NewLock(store, LockOptions{Key: key, NodeID: id, TTL: 10 * time.Second, Interpreter: interpreter,
 				Presence: Presence{Priority: 7}})
 			if err != nil {
 				t.Fatal(err)
@@ -192,9 +192,9 @@ func TestALeaseThatEndsWhileARequestIsOnItsWayHasNotVanished(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
 	store := redistest.Open(t, redisconn.Options{URL: r.URL(), Timeout: 10 * time.Second})
-	for key, withoutScripts := range map[string]bool{"lua": false, "setnx": true} {
+	for key, interpreter := range map[string]script.Interpreter{"lua": nil, "setnx": lua.Compile} {
 		node := func(id string) *Lock {
-			l, err := NewLock(store, LockOptions{Key: key, NodeID: id, TTL: time.Minute, WithoutScripts: withoutScripts})
+			l, err := NewLock(store, LockOptions{Key: key, NodeID: id, TTL: time.Minute, Interpreter: interpreter})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/redisconn"
+	"baton/internal/redislock/lua"
 	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 
@@ -264,7 +265,7 @@ func (w world) send(d drawn, name string, k script.Keys) string {
 	part := participant{keys: k, nodeID: "a", ttlMS: 5000, presence: presenceText(`{"version":"x"}`), priority: d.priority}
 	p := scripted{part, stringScripts}
 	if name == "without" {
-		p.scripts = transactions
+		p.scripts = scriptsOf(LockOptions{Interpreter: lua.Compile})
 	}
 	ctx := w.t.Context()
 	refused := func(err error) string {

@@ -40,8 +40,12 @@
 //	OnStartedLeading(ctx)               the function
 //	OnStoppedLeading()                  after the function has returned; EventEnded
 //	OnNewLeader(identity)               OnChange: EventFollowing, EventLeading
+//	IsLeader(), GetLeader()             Elector.IsLeader, Elector.Leader
 //	ReleaseOnCancel                     always
 //	LeaderTransitions, as a fence       Term.Epoch
+//
+// Those who come from redsync find Lock.Lock, Lock.TryLock and Held.Unlock; Held.Context takes the
+// place of Extend and Until.
 //
 // River elects the leader of its maintenance by itself, and runs jobs on every client; what else
 // has to run on one host, a poller or a consumer, is a function for Lead.

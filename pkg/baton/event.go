@@ -48,7 +48,7 @@ func (o *observer) observe(ev elector.Event) {
 	level := slog.LevelInfo
 	switch ev.Kind {
 	case elector.EventWon:
-		e.Kind = EventLeading
+		e.Kind, e.Node = EventLeading, o.lock.Node
 	case elector.EventStandby:
 		e.Kind = EventFollowing
 	case elector.EventWaiting:

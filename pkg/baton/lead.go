@@ -46,13 +46,15 @@ var ErrDone = errors.New("done")
 // A Redis that is away is no error: Lead goes on trying. Other errors match [ErrInvalid], or say
 // that the system has no random numbers.
 func Lead(ctx context.Context, lock Lock, work func(ctx context.Context, term Term) error) error {
-	lock = lock.withDefaults()
-	if err := lock.check(); err != nil {
+	e, err := NewElector(lock)
+	if err != nil {
 		return err
 	}
-	if work == nil {
-		return fmt.Errorf("%w: there is no function to run", ErrInvalid)
-	}
+	return e.Lead(ctx, work)
+}
+
+// lead is Lead with a lock that was checked.
+func lead(ctx context.Context, lock Lock, work func(ctx context.Context, term Term) error) error {
 	c := &candidate{lock: lock, work: work, hints: make(chan elector.Hint, 16)}
 	if err := c.open(); err != nil {
 		return errors.Join(err, c.close())

@@ -15,6 +15,7 @@ import (
 
 	"baton/internal/testsupport"
 	"baton/pkg/baton"
+	"baton/pkg/baton/lua"
 )
 
 // lockOn is a lock with a lease that a busy machine can keep.
@@ -346,7 +347,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"TTL 10ms: a lease needs at least 1s":     {Key: "k", Redis: good, TTL: 10 * time.Millisecond},
 		"raise ttl or lower":                      {Key: "k", Redis: good, Heartbeat: 9 * time.Second},
 		"WaitReplicas -1":                         {Key: "k", Redis: good, WaitReplicas: -1},
-		"Redisson needs scripts":                  {Key: "k", Redis: good, Redisson: true, WithoutScripts: true},
+		"Redisson needs scripts":                  {Key: "k", Redis: good, Redisson: true, Interpreter: lua.Interpreter},
 		"Redis and Quorum are both set":           {Key: "k", Redis: good, Quorum: []baton.Redis{good, good, good}},
 		"Quorum has 2 servers":                    {Key: "k", Quorum: []baton.Redis{good, good}},
 		"invalid lock: Redis: ":                   {Key: "k", Redis: baton.Redis{URL: "http://user:hunter2-hunter2@host"}},
@@ -405,7 +406,7 @@ func TestEveryDeploymentHasTheLock(t *testing.T) {
 		"sentinel":        {Redis: baton.Redis{Sentinel: &baton.Sentinel{Master: sentinel.Name(), Addresses: sentinel.Addresses()}}},
 		"quorum":          {Quorum: quorum},
 		"redisson":        {Redis: baton.Redis{URL: one.URL()}, Key: "java", Redisson: true},
-		"without scripts": {Redis: baton.Redis{URL: one.URL()}, Key: "plain", WithoutScripts: true},
+		"without scripts": {Redis: baton.Redis{URL: one.URL()}, Key: "plain", Interpreter: lua.Interpreter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if l.Key == "" {

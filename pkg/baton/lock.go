@@ -56,8 +56,9 @@ type Lock struct {
 	WaitReplicas int
 	// Redisson: the lock has the form of Redisson's RLock, and processes in Java take turns with us.
 	Redisson bool
-	// WithoutScripts: the server forbids scripts. Not with Redisson.
-	WithoutScripts bool
+	// Interpreter is for a server that forbids scripts: lua.Interpreter of baton/pkg/baton/lua runs
+	// them in this process. Not with Redisson.
+	Interpreter Interpreter
 
 	// OnChange is called when something happens: one call at a time, from a goroutine of the election,
 	// which waits for it. It must return soon.
@@ -68,6 +69,9 @@ type Lock struct {
 	// Logger gets what OnChange gets. Default: nothing is logged.
 	Logger *slog.Logger
 }
+
+// Interpreter runs the lock's scripts in this process.
+type Interpreter = script.Interpreter
 
 // Redis is where a lock is: one of URL, Sentinel and Cluster.
 type Redis struct {
@@ -154,8 +158,8 @@ func (l Lock) check() error {
 		return problem("TTL %v: a lease needs at least 1s", l.TTL)
 	case l.WaitReplicas < 0:
 		return problem("WaitReplicas %d: want 0 or more", l.WaitReplicas)
-	case l.Redisson && l.WithoutScripts:
-		return problem("Redisson needs scripts: remove WithoutScripts")
+	case l.Redisson && l.Interpreter != nil:
+		return problem("Redisson needs scripts of the server: remove Interpreter")
 	case several && !l.Redis.isZero():
 		return problem("Redis and Quorum are both set: keep one of them")
 	case several && len(l.Quorum) < 3:
@@ -204,7 +208,7 @@ func (r Redis) open(l Lock) (*redisconn.Store, error) {
 // options are this node's view of the lock.
 func (l Lock) options() redislock.LockOptions {
 	return redislock.LockOptions{
-		Key: l.Key, NodeID: l.Node, TTL: l.TTL, Format: l.format(), WithoutScripts: l.WithoutScripts, WaitReplicas: l.WaitReplicas,
+		Key: l.Key, NodeID: l.Node, TTL: l.TTL, Format: l.format(), Interpreter: l.Interpreter, WaitReplicas: l.WaitReplicas,
 		Presence: redislock.Presence{Priority: l.Priority, Observer: l.Observer},
 	}
 }

@@ -212,7 +212,7 @@ func TestDependenciesAreFew(t *testing.T) {
 		t.Fatal(err)
 	}
 	modules := []string{
-		"baton", "github.com/gomodule/redigo", "github.com/yuin/gopher-lua", "github.com/cenkalti/backoff/v5",
+		"baton", "github.com/gomodule/redigo", "github.com/cenkalti/backoff/v5",
 		"github.com/satori/go.uuid", "golang.org/x/sync", "golang.org/x/sys",
 	}
 	unwanted := []string{"net/http", "database/sql", "os/signal", "flag", "expvar", "baton/internal/config"}

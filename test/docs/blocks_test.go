@@ -2,6 +2,7 @@ package docs
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -241,12 +242,28 @@ func checkSQL(t *testing.T, in *installation, b walk.Block) {
 // checkProgram compiles a whole program in Go.
 func checkProgram(t *testing.T, b walk.Block) {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "main.go")
-	if err := os.WriteFile(file, []byte(b.Text), 0o600); err != nil {
+	module, err := filepath.Abs(root)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "program"), file).CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s", b, err, out)
+	dir := t.TempDir()
+	program := filepath.Join(dir, "reports")
+	err = errors.Join(os.Mkdir(program, 0o700), os.Symlink(module, filepath.Join(dir, "baton")),
+		os.WriteFile(filepath.Join(program, "main.go"), []byte(b.Text), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := walk.Read(b.Page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(all, func(o walk.Block) bool { return strings.Contains(o.Text, "go mod edit") })
+	if at < 0 {
+		t.Fatalf("%s does not say how a program finds the module", b.Page)
+	}
+	build := exec.Command("sh", "-ec", all[at].Text)
+	build.Dir = program
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%s, built as the page says: %v\n%s", b, err, out)
 	}
 }

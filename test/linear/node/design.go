@@ -10,6 +10,7 @@ import (
 	"baton/internal/quorum"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
+	"baton/internal/redislock/lua"
 	"baton/internal/redislock/script"
 	"baton/test/linear/wire"
 )
@@ -21,7 +22,7 @@ func open(ctx context.Context, s wire.Setup, to *ears) (lock elector.Lock, leave
 	case wire.Lua:
 		return openRedis(ctx, s, redisconn.Options{URL: s.Redis[0]}, redislock.LockOptions{}, to)
 	case wire.SetNX:
-		return openRedis(ctx, s, redisconn.Options{URL: s.Redis[0]}, redislock.LockOptions{WithoutScripts: true}, to)
+		return openRedis(ctx, s, redisconn.Options{URL: s.Redis[0]}, redislock.LockOptions{Interpreter: lua.Compile}, to)
 	case wire.Redisson:
 		return openRedis(ctx, s, redisconn.Options{URL: s.Redis[0]}, redislock.LockOptions{Format: script.Redisson}, to)
 	case wire.Sentinel:
