@@ -42,6 +42,7 @@ func OpenDatabase(c config.Config, name string) (*sql.Store, error) {
 	}
 	return open.Database(d.Driver, sql.Options{
 		Name: name, DSN: dsn, TTL: c.Election.TTL, MaxConns: Connections(c, name), Pooled: d.Pooler == config.PoolerTransaction,
+		LockKey: c.Election.LockKey,
 	})
 }
 

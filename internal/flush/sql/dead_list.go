@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +39,11 @@ type LetterFilter struct {
 // Letters lists dead letters, the newest first, at most limit. Records are cut to so
 // many characters; 0: they are whole.
 func (s *Store) Letters(ctx context.Context, f LetterFilter, limit, record int) ([]Letter, error) {
-	return s.letters(ctx, "list the dead letters", s.condition(f), limit, record)
+	c, err := s.condition(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return s.letters(ctx, "list the dead letters", c, limit, record)
 }
 
 // letters reads the dead letters that meet a condition, the newest first. what names the step in errors.
@@ -60,7 +66,10 @@ func (s *Store) Letter(ctx context.Context, id string) (Letter, error) {
 	if !letterID.MatchString(id) {
 		return Letter{}, fmt.Errorf("%w: %q is no id, nor the beginning of one: want up to 32 of 0-9 and a-f", ErrNoLetter, id)
 	}
-	c := &where{}
+	c, err := s.condition(ctx, LetterFilter{})
+	if err != nil {
+		return Letter{}, err
+	}
 	c.add("id LIKE ?", id+"%")
 	found, err := s.letters(ctx, "find a dead letter", c, 2, 0)
 	switch {
@@ -101,7 +110,10 @@ type Reason struct {
 
 // Reasons counts dead letters by job and error.
 func (s *Store) Reasons(ctx context.Context, f LetterFilter, each func(Reason) error) error {
-	c := s.condition(f)
+	c, err := s.condition(ctx, f)
+	if err != nil {
+		return err
+	}
 	return s.look(ctx, "count the dead letters", fmt.Sprintf(s.queries["dead_reasons"], c.text), c.args, func(row []string) (err error) {
 		r := Reason{Job: row[0], Error: row[1], Example: row[5]}
 		if r.Letters, err = strconv.ParseInt(row[2], 10, 64); err != nil {
@@ -120,7 +132,11 @@ func (s *Store) Reasons(ctx context.Context, f LetterFilter, each func(Reason) e
 // LettersWaiting counts the dead letters that there are now, by job.
 func (s *Store) LettersWaiting(ctx context.Context) (map[string]int64, error) {
 	found := map[string]int64{}
-	err := s.look(ctx, "count the dead letters", s.queries["dead_waiting"], nil, func(row []string) (err error) {
+	c, err := s.condition(ctx, LetterFilter{})
+	if err != nil {
+		return nil, err
+	}
+	err = s.look(ctx, "count the dead letters", fmt.Sprintf(s.queries["dead_waiting"], c.text), c.args, func(row []string) (err error) {
 		found[row[0]], err = strconv.ParseInt(row[1], 10, 64)
 		return err
 	})
@@ -137,8 +153,12 @@ const lettersPage = 5000
 func (s *Store) LetterKeys(ctx context.Context, f LetterFilter) ([]LetterKey, error) {
 	var found []LetterKey
 	at, id := "", ""
+	own, err := s.condition(ctx, f)
+	if err != nil {
+		return nil, err
+	}
 	for {
-		c := s.condition(f)
+		c := &where{own.text, slices.Clone(own.args)}
 		if id != "" {
 			c.add("(at > ? OR at = ? AND id > ?)", at, at, id)
 		}
@@ -201,8 +221,16 @@ type where struct {
 	args []any
 }
 
-func (s *Store) condition(f LetterFilter) *where {
+// condition is that of the filter, over the letters of this election.
+func (s *Store) condition(ctx context.Context, f LetterFilter) (*where, error) {
 	c := &where{}
+	others, err := s.others(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, job := range slices.Sorted(maps.Keys(others)) {
+		c.add("job <> ?", job)
+	}
 	if f.Job != "" {
 		c.add("job = ?", f.Job)
 	}
@@ -216,7 +244,7 @@ func (s *Store) condition(f LetterFilter) *where {
 		has := s.dialect.Words.Contains
 		c.add("("+fmt.Sprintf(has, "record")+" OR "+fmt.Sprintf(has, "error")+")", f.Text, f.Text)
 	}
-	return c
+	return c, nil
 }
 
 func (c *where) add(text string, args ...any) {

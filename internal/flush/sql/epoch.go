@@ -25,13 +25,17 @@ func (s *Store) Fences(ctx context.Context, jobs []string) ([]flush.Fence, error
 		return nil, nil
 	}
 	var fences []flush.Fence
-	err := s.transact(ctx, "read the fences", func(tx Session) error {
+	others, err := s.others(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = s.transact(ctx, "read the fences", func(tx Session) error {
 		for _, job := range jobs {
 			f, found, err := s.readFence(ctx, tx, "fence_read", job)
 			if err != nil {
 				return err
 			}
-			if found {
+			if found && !others[job] {
 				fences = append(fences, f)
 			}
 		}

@@ -36,7 +36,7 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	}
 	wrapped := fmt.Errorf("database %q: %s: %w", s.name, doing, err)
 	if errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrTooManyDead) ||
-		errors.Is(err, flush.ErrGaveWay) {
+		errors.Is(err, flush.ErrGaveWay) || errors.As(err, new(*OtherElectionError)) {
 		return wrapped
 	}
 	if op := new(net.OpError); errors.As(err, &op) && op.Op == "dial" {

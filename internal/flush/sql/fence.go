@@ -34,9 +34,15 @@ func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error 
 	for {
 		taken := false
 		note := func(touched int64) error { taken = touched > 0; return nil }
-		err := tx.Run(ctx, Task{Query: "fence_take", Args: []any{f.Epoch, f.Owner, f.NodeID, f.Lease.Milliseconds(), f.Job, f.Epoch},
-			Then: note})
+		err := tx.Run(ctx, Task{
+			Query: "fence_take",
+			Args:  []any{f.Epoch, f.Owner, f.NodeID, f.Lease.Milliseconds(), s.lockKey, f.Job, f.Epoch, s.lockKey},
+			Then:  note,
+		})
 		if err != nil || taken {
+			return err
+		}
+		if err := s.ownFence(ctx, tx, f.Job); err != nil {
 			return err
 		}
 		held, found, err := s.readFence(ctx, tx, "fence_read", f.Job)
@@ -50,8 +56,10 @@ func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error 
 		case found:
 			continue
 		}
-		err = tx.Run(ctx, Task{Query: "fence_insert", Args: []any{f.Job, f.Epoch, f.Owner, f.NodeID, f.Lease.Milliseconds()}, Once: true,
-			Then: note})
+		err = tx.Run(ctx, Task{
+			Query: "fence_insert", Once: true, Then: note,
+			Args: []any{f.Job, f.Epoch, f.Owner, f.NodeID, f.Lease.Milliseconds(), s.lockKey},
+		})
 		if err != nil || taken {
 			return err
 		}

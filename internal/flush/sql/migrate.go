@@ -178,16 +178,21 @@ func versionOf(file string) (int64, error) {
 	return strconv.ParseInt(number, 10, 64)
 }
 
+// newestVersion is that of the tables which this program makes.
+func (s *Store) newestVersion() (int64, error) {
+	files, err := fs.Glob(s.dialect.Files, "migrations/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	return versionOf(files[len(files)-1])
+}
+
 // current reports whether nothing is to be done, which needs no right to create
 // tables.
 func (s *Store) current(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) (bool, error) {
-	files, err := fs.Glob(s.dialect.Files, "migrations/*.sql")
-	if err != nil {
-		return false, err
-	}
-	want, err := versionOf(files[len(files)-1])
+	want, err := s.newestVersion()
 	if err != nil {
 		return false, err
 	}

@@ -31,7 +31,7 @@ func (s *Store) Prune(ctx context.Context, olderThan time.Duration) (deleted int
 		var touched int64
 		err := s.transact(ctx, "prune the ledger", func(tx Session) error {
 			err := tx.Run(ctx, Task{Query: "begin"}, Task{
-				Query: "prune", Args: []any{int64(olderThan.Seconds())},
+				Query: "prune", Args: []any{int64(olderThan.Seconds()), s.lockKey},
 				Then: func(n int64) error { touched = n; return nil },
 			})
 			if err != nil {

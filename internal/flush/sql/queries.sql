@@ -8,13 +8,20 @@ COMMIT
 ROLLBACK
 
 -- name: fence_take
-UPDATE {prefix}fence SET epoch = ?, owner = ?, node_id = ?, lease_ms = ?, taken_at = {now} WHERE job = ? AND epoch < ?
+UPDATE {prefix}fence SET epoch = ?, owner = ?, node_id = ?, lease_ms = ?, lock_key = ?, taken_at = {now}
+WHERE job = ? AND epoch < ? AND (lock_key = '' OR lock_key = ?)
+
+-- name: fence_election
+SELECT lock_key FROM {prefix}fence WHERE job = ?
+
+-- name: fence_others
+SELECT job FROM {prefix}fence WHERE lock_key <> '' AND lock_key <> ?
 
 -- name: fence_reset
 UPDATE {prefix}fence SET epoch = ?, owner = ?, node_id = ?, lease_ms = ?, taken_at = {now} WHERE job = ? AND epoch = ? AND owner = ?
 
 -- name: fence_insert
-INSERT INTO {prefix}fence (job, epoch, owner, node_id, lease_ms, taken_at) VALUES (?, ?, ?, ?, ?, {now}) ON CONFLICT (job) DO NOTHING
+INSERT INTO {prefix}fence (job, epoch, owner, node_id, lease_ms, lock_key, taken_at) VALUES (?, ?, ?, ?, ?, ?, {now}) ON CONFLICT (job) DO NOTHING
 
 -- name: fence_read
 SELECT epoch, owner, lease_ms FROM {prefix}fence WHERE job = ?
@@ -45,11 +52,12 @@ INSERT INTO {prefix}ledger (job, batch_id, part, "rows", applied_at) VALUES (?, 
 INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?) ON CONFLICT (job, shard) DO UPDATE SET position = excluded.position
 
 -- name: prune
--- See Prune for why the newest batch of a shard stays.
+-- See Prune for why the newest batch of a shard stays. What is of another election is for that to prune.
 DELETE FROM {prefix}ledger WHERE (job, batch_id, part) IN (
     SELECT l.job, l.batch_id, l.part FROM {prefix}ledger AS l
     WHERE l.applied_at < {ago}
       AND NOT EXISTS (SELECT 1 FROM {prefix}position AS p WHERE p.job = l.job AND p.position = l.batch_id)
+      AND NOT EXISTS (SELECT 1 FROM {prefix}fence AS f WHERE f.job = l.job AND f.lock_key <> '' AND f.lock_key <> ?)
     ORDER BY l.applied_at LIMIT 1000)
 
 -- name: dead_insert
@@ -78,7 +86,7 @@ SELECT id, job, batch_id, {at}, error, substr(record, 1, ?) FROM {prefix}dead_le
 SELECT {at}, id, job FROM {prefix}dead_letter %s ORDER BY {prefix}dead_letter.at, id LIMIT ?
 
 -- name: dead_waiting
-SELECT job, count(*) FROM {prefix}dead_letter GROUP BY job
+SELECT job, count(*) FROM {prefix}dead_letter %s GROUP BY job
 
 -- name: dead_reasons
 SELECT job, error, count(*), min({at}), max({at}), min(id) FROM {prefix}dead_letter %s GROUP BY job, error

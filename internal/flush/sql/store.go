@@ -18,6 +18,8 @@ type Options struct {
 	// for MySQL, a file's path for SQLite. It never appears in an error.
 	DSN    string
 	Prefix string // of baton's own tables; "baton_" if empty
+	// LockKey is the election whose jobs these are. Jobs of other elections in this database are not touched.
+	LockKey string
 	// TTL is the lease. Waiting for a lock and one statement may take half of it,
 	// idling in a transaction a quarter, one round trip all of it. Default 10 s.
 	TTL      time.Duration
@@ -31,6 +33,7 @@ type Store struct {
 	name     string
 	dialect  *Dialect
 	prefix   string
+	lockKey  string
 	limits   Limits
 	queries  Queries
 	database Database
@@ -68,6 +71,7 @@ func New(d *Dialect, o Options) (*Store, error) {
 		name:    o.Name,
 		dialect: d,
 		prefix:  o.Prefix,
+		lockKey: o.LockKey,
 		limits:  Limits{Lock: o.TTL / 2, Statement: o.TTL / 2, Idle: o.TTL / 4, Trip: o.TTL},
 	}
 	if !prefixForm.MatchString(o.Prefix) {

@@ -42,7 +42,7 @@ START TRANSACTION
 
 -- name: fence_insert
 -- Here and below the error of a duplicate tells that it is there.
-INSERT INTO {prefix}fence (job, epoch, owner, node_id, lease_ms, taken_at) VALUES (?, ?, ?, ?, ?, {now})
+INSERT INTO {prefix}fence (job, epoch, owner, node_id, lease_ms, lock_key, taken_at) VALUES (?, ?, ?, ?, ?, ?, {now})
 
 -- name: position_insert
 INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?)
@@ -59,6 +59,7 @@ INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?) ON DUPLICAT
 DELETE FROM {prefix}ledger
 WHERE applied_at < {ago}
   AND NOT EXISTS (SELECT 1 FROM {prefix}position AS p WHERE p.job = {prefix}ledger.job AND p.position = {prefix}ledger.batch_id)
+  AND NOT EXISTS (SELECT 1 FROM {prefix}fence AS f WHERE f.job = {prefix}ledger.job AND f.lock_key <> '' AND f.lock_key <> ?)
 ORDER BY applied_at LIMIT 1000
 
 -- name: dead_insert
