@@ -16,6 +16,7 @@ import (
 	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/text"
 )
 
 func newStatusCommand(e cmdline.Env) *cobra.Command {
@@ -53,7 +54,10 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 				if watch {
 					return newWatch(cmd, e, out, every, fetch).run(cmd.Context())
 				}
-				s, err := fetch(cmd.Context())
+				s, err := askOnce(cmd.Context(), e.Stderr, r, fetch)
+				if err != nil && !out.Data() && s.LockKey != "" {
+					return errors.Join(printStatus(e.Stdout, s), err)
+				}
 				if err != nil {
 					return err
 				}
@@ -68,6 +72,50 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 	cmd.Flags().Lookup("events").NoOptDefVal = "20"
 	out.AddFlag(cmd, e.Getenv)
 	return cmd
+}
+
+// askedSoon is after what time a server is named that has not answered.
+const askedSoon = 900 * time.Millisecond
+
+// askOnce fetches the state. A server that does not answer is named soon, with what is known without it; with an
+// error the state has that alone.
+func askOnce(ctx context.Context, notes io.Writer, r operate.Operator, fetch func(context.Context) (diagnose.Snapshot, error),
+) (diagnose.Snapshot, error) {
+	answers := make(chan answer, 1)
+	go func() {
+		s, err := fetch(ctx)
+		answers <- answer{s, err}
+	}()
+	knows, asksRedis := r.(interface{ Own() diagnose.Snapshot })
+	var own diagnose.Snapshot
+	if asksRedis {
+		own = knows.Own()
+	}
+	select {
+	case a := <-answers:
+		return unanswered(own, a)
+	case <-time.After(askedSoon):
+	}
+	if asksRedis {
+		_ = show.Say(notes, "redis %s has not answered yet. The configuration says: lock %q, %s. Still asking; baton doctor looks for the cause.\n",
+			own.Redis.Host, own.LockKey, text.Count(len(own.Jobs), "job"))
+	}
+	return unanswered(own, <-answers)
+}
+
+// unanswered puts what is known without an answer in the place of one that did not come.
+func unanswered(own diagnose.Snapshot, a answer) (diagnose.Snapshot, error) {
+	switch {
+	case a.err == nil:
+		return a.s, nil
+	case own.LockKey == "": // a node answered, or did not
+		own = a.s
+	}
+	own.Error = a.err.Error()
+	if own.Redis.OK {
+		own.Redis.OK, own.Redis.Error = false, show.FirstLine(own.Error)
+	}
+	return own, a.err
 }
 
 // countLetters asks the databases, unless this user may not read them: then the leader's counts are shown.

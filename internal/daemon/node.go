@@ -316,8 +316,19 @@ func (c *candidacy) waiting() (elector.Code, string) {
 // snapshot gathers the page's content. With an error it still has what the node
 // knows by itself.
 func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
-	all := n.all()
-	c := all[0]
+	own, all := n.own(), n.all()
+	views := make([]direct.View, len(all))
+	for i, c := range all {
+		views[i] = c.view()
+	}
+	s, err := direct.Gather(ctx, own, views)
+	direct.SeenNow(s.Nodes, n.id)
+	return s, err
+}
+
+// own is what the node knows without asking a server.
+func (n *node) own() diagnose.Snapshot {
+	c := n.all()[0]
 	own := diagnose.Snapshot{
 		NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: diagnose.RoleStandby,
 	}
@@ -334,11 +345,5 @@ func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	n.mu.Lock()
 	own.Jobs = direct.ConfiguredJobs(work.Plain(n.inventory.Tasks), own.Now)
 	n.mu.Unlock()
-	views := make([]direct.View, len(all))
-	for i, c := range all {
-		views[i] = c.view()
-	}
-	s, err := direct.Gather(ctx, own, views)
-	direct.SeenNow(s.Nodes, n.id)
-	return s, err
+	return own
 }

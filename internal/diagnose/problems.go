@@ -69,7 +69,7 @@ func (s Snapshot) electionProblems() (all []Problem) {
 		all = append(all, Problem{Code: CodeRedis, Grave: true, Command: "baton doctor"})
 	}
 	switch {
-	case s.LastLeader != nil: // who leads is not known
+	case s.LastLeader != nil, s.Leader == nil && s.Error != "": // who leads is not known
 	case s.Leader == nil && s.Paused != nil:
 		all = append(all, Problem{Code: CodePaused, Command: "baton resume"})
 	case s.HandedOver("") != nil:

@@ -24,7 +24,9 @@ import (
 
 // Config is what a Server is made of.
 type Config struct {
-	Source  state.Source     // required
+	Source state.Source // required
+	// Own is what the node knows without asking a server, for a Source that has never answered; nil: nothing.
+	Own     state.Own
 	Health  func() Health    // required; must not block
 	Metrics *metrics.Metrics // nil: no /metrics
 	Logger  *zap.Logger      // nil: silence
@@ -81,7 +83,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, limits: web.DefaultLimits()}
 	s.auth = auth.New(cfg.TokenFile, cfg.Logger).Reads(cfg.ReadTokenFile).Behind(cfg.Proxies)
 	s.watch = state.New(state.Config{
-		Source: cfg.Source, Leading: func() bool { return cfg.Health().Leading }, NodeID: cfg.NodeID,
+		Source: cfg.Source, Own: cfg.Own, Leading: func() bool { return cfg.Health().Leading }, NodeID: cfg.NodeID,
 		Version: cfg.Version, Patience: cfg.Patience, Log: cfg.Logger,
 	})
 	var do operate.Do

@@ -33,6 +33,19 @@ func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	})
 }
 
+// Own is what the configuration alone says: where the lock is, and the jobs.
+func (s *Site) Own() diagnose.Snapshot {
+	l := s.session()
+	all, _ := tasks.All(l.Config, l.Stores) // Snapshot reports the error
+	return l.own(ConfiguredJobs(all, time.Now().UTC()))
+}
+
+func (l session) own(jobs []diagnose.Job) diagnose.Snapshot {
+	return diagnose.Snapshot{
+		LockKey: l.Config.Election.LockKey, Now: time.Now().UTC(), Redis: diagnose.Redis{Host: l.Venue.Host(), OK: true}, Jobs: jobs,
+	}
+}
+
 // Election is a Snapshot without the jobs, whose sources it does not open.
 func (s *Site) Election(ctx context.Context) (diagnose.Snapshot, error) {
 	return asking(ctx, s, func(l session) (diagnose.Snapshot, error) { return l.snapshot(ctx, nil, l.views()) })
@@ -41,10 +54,7 @@ func (s *Site) Election(ctx context.Context) (diagnose.Snapshot, error) {
 func (l session) snapshot(ctx context.Context, jobs []diagnose.Job, views []View) (diagnose.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	now := time.Now().UTC()
-	own := diagnose.Snapshot{
-		LockKey: l.Config.Election.LockKey, Now: now, Redis: diagnose.Redis{Host: l.Venue.Host(), OK: true}, Jobs: jobs,
-	}
+	own := l.own(jobs)
 	if jobs != nil {
 		own.Stores = l.askStores(ctx)
 	}

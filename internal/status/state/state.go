@@ -22,6 +22,8 @@ const (
 	// defaultPatience is how long a request waits for the Source; with rendering
 	// and a slow machine it stays below the two seconds that are promised.
 	defaultPatience = 1500 * time.Millisecond
+	// unknownPatience is that while the Source has never answered: then what the configuration says is shown.
+	unknownPatience = 800 * time.Millisecond
 	// SourceTimeout ends an attempt to gather, so that the next one starts afresh.
 	SourceTimeout = 5 * time.Second
 	// shareFor is how long a Snapshot serves further requests: many open pages
@@ -34,9 +36,13 @@ const (
 // LockKey, Role, Redis, and Jobs as configured): the rest is shown as last known.
 type Source func(ctx context.Context) (diagnose.Snapshot, error)
 
+// Own is what a node knows without asking a server: who it is, and what its configuration says. It must not block.
+type Own func() diagnose.Snapshot
+
 // Config is what a State is made of.
 type Config struct {
 	Source          Source
+	Own             Own           // nil: nothing is known
 	Leading         func() bool   // whether this node does, from memory
 	NodeID, Version string        // shown while the Source has never answered
 	Patience        time.Duration // 0: 1.5 s
@@ -93,7 +99,8 @@ func (w *State) Snapshot(ctx context.Context) (diagnose.Snapshot, bool) {
 func (w *State) read(ctx context.Context) (s diagnose.Snapshot, ok bool) {
 	flight := w.join()
 	if flight != nil {
-		patience := time.NewTimer(w.Patience)
+		within := w.patience()
+		patience := time.NewTimer(within)
 		defer patience.Stop()
 		select {
 		case <-flight:
@@ -101,14 +108,23 @@ func (w *State) read(ctx context.Context) (s diagnose.Snapshot, ok bool) {
 		case <-patience.C:
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			s := w.lastKnown("Redis did not answer within " + text.Span(w.Patience))
-			s.Redis.OK, s.Redis.Error, s.Redis.Since = false, "no answer within "+text.Span(w.Patience), time.Time{}
+			s := w.lastKnown("Redis did not answer within " + text.Span(within))
+			s.Redis.OK, s.Redis.Error, s.Redis.Since = false, "no answer within "+text.Span(within), time.Time{}
 			return s, w.known
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.current, w.known
+}
+
+func (w *State) patience() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known {
+		return w.Patience
+	}
+	return min(w.Patience, unknownPatience)
 }
 
 // join returns the attempt under way, started now if there is none; nil when the
@@ -191,10 +207,13 @@ func complete(old, own diagnose.Snapshot) diagnose.Snapshot {
 // newer one. The caller holds w.mu.
 func (w *State) lastKnown(reason string) diagnose.Snapshot {
 	s := w.last
-	s.Error = reason
-	if w.known {
+	switch {
+	case w.known:
 		s.Age = text.Seconds(time.Since(w.at))
+	case w.Own != nil:
+		s = operate.Bounded(w.Own())
 	}
+	s.Error = reason
 	return s
 }
 
