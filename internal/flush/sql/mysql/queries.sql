@@ -4,18 +4,19 @@
 -- COMMIT does just that, whatever the server's defaults are. The limits: MariaDB knows its own in its
 -- own comments, MySQL those in the other ones; they throw off a leader that froze
 -- inside a transaction. A limit of the server, or of the user, stays if it is less than ours; whether
--- transactions may write is the server's decision alone.
+-- transactions may write is the server's decision alone. CAST: MySQL takes no decimal for a limit, and LEAST makes one of an
+-- unsigned number and a signed one.
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
     time_zone = '+00:00',
     foreign_key_checks = 1,
     unique_checks = 1,
     autocommit = 1,
     completion_type = 'NO_CHAIN',
-    innodb_lock_wait_timeout = LEAST(@@innodb_lock_wait_timeout, {lock_seconds})
+    innodb_lock_wait_timeout = CAST(LEAST(@@innodb_lock_wait_timeout, {lock_seconds}) AS UNSIGNED)
     /*M!100301 , max_statement_time = LEAST(COALESCE(NULLIF(@@max_statement_time, 0), {statement_seconds}), {statement_seconds}),
         idle_transaction_timeout = LEAST(COALESCE(NULLIF(@@idle_transaction_timeout, 0), {idle_seconds}), {idle_seconds}) */
-    /*!50708 , max_execution_time = LEAST(COALESCE(NULLIF(@@max_execution_time, 0), {statement_millis}), {statement_millis}),
-        wait_timeout = LEAST(@@wait_timeout, {idle_seconds}) */
+    /*!50708 , max_execution_time = CAST(LEAST(COALESCE(NULLIF(@@max_execution_time, 0), {statement_millis}), {statement_millis}) AS UNSIGNED),
+        wait_timeout = CAST(LEAST(@@wait_timeout, {idle_seconds}) AS UNSIGNED) */
 
 -- name: isolation
 -- No gap locks, so that batches and the application wait less for each other.
