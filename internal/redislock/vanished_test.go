@@ -22,6 +22,16 @@ func del(key string) func(*testsupport.Redis) error {
 	}
 }
 
+// leapAhead steps the server's clock, and waits until the server has seen it: Valkey 9.1 looks at the wall clock a few times a
+// second, and counts from there.
+func leapAhead(t *testing.T, r *testsupport.Redis) {
+	t.Helper()
+	c := r.Client(t)
+	c.Do("SET", "leapt", 1, "EX", 1800)
+	r.StepClock(time.Hour)
+	testsupport.Await(t, "the server's clock leaps", func() bool { return c.Num("EXISTS", "leapt") == 0 })
+}
+
 // A lock that vanishes before its lease can have ended, by the clock of a node that
 // has seen it, has been evicted or deleted, or Redis' clock has leapt. Its holder
 // may trust it, so a node that knows lets one lease pass, and so do all others then.
@@ -29,7 +39,7 @@ func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
 	t.Parallel()
 	mishaps := []mishap{
 		{"deleted", del("baton")},
-		{"the clock leaps ahead", func(r *testsupport.Redis) error { r.StepClock(time.Hour); return nil }},
+		{"the clock leaps ahead", func(r *testsupport.Redis) error { leapAhead(t, r); return nil }},
 	}
 	for design, o := range designs {
 		for _, m := range mishaps {
