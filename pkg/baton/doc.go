@@ -44,8 +44,8 @@
 //	ReleaseOnCancel                     always
 //	LeaderTransitions, as a fence       Term.Epoch
 //
-// Those who come from redsync find Lock.Lock, Lock.TryLock and Held.Unlock; Held.Context takes the
-// place of Extend and Until.
+// In the place of redsync's Mutex there are Lock.Lock, Lock.TryLock and Held.Unlock. Held.Context takes
+// the place of Extend and Until.
 //
 // River elects the leader of its maintenance by itself, and runs jobs on every client; what else
 // has to run on one host, a poller or a consumer, is a function for Lead.

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// ErrHeld is the error of [Lock.TryLock] if the lock is not free: another process holds it, or
-// nobody may take it yet. It says which.
+// ErrHeld is the error of [Lock.TryLock] if the lock is not free: another process holds it, or the
+// election is paused. It gives the reason.
 var ErrHeld = errors.New("baton: the lock is not free")
 
 // Held is a lock that this process holds, from [Lock.Lock] or [Lock.TryLock] to [Held.Unlock]. It is
@@ -29,9 +29,9 @@ type Held struct {
 // Lock waits until this process holds the lock. ctx bounds the waiting alone: its end gives up,
 // and the error is its cause. A Redis that is away is waited for.
 //
-// It is [Lead] for those who want no function: what a Lock promises holds here, too. [Held.Context]
-// ends when the lock is no longer certain; whoever holds it must call [Held.Unlock] within
-// [Lock].Drain then. Who does not is ended by [Lock].OnOverrun.
+// It is [Lead] without a function, and keeps the same promises. [Held.Context] ends when the lock is
+// no longer certain. The holder must call [Held.Unlock] within [Lock].Drain then; otherwise
+// [Lock].OnOverrun ends the process.
 func (l Lock) Lock(ctx context.Context) (*Held, error) { return l.hold(ctx, func(Event) error { return nil }) }
 
 // TryLock takes the lock if it is free. Otherwise the error matches [ErrHeld], or says that Redis
