@@ -45,7 +45,7 @@ image: ## build dist/baton-image.tar, an OCI image for amd64 and arm64: no daemo
 
 .PHONY: manifests
 manifests: ## read deploy/kubernetes, deploy/compose and deploy/grafana by the types of their own projects, which it downloads
-	cd tools/manifests && go run . ../../deploy/kubernetes/baton.yaml ../../deploy/compose/compose.yaml ../../deploy/grafana/baton.json
+	cd tools/manifests && go run . ../../deploy/kubernetes ../../deploy/compose/compose.yaml ../../deploy/grafana/baton.json
 
 .PHONY: release
 release: ## build all files of VERSION=v1.2.3 in dist/v1.2.3: archives, deb, rpm, image, SBOM, checksums

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
-
 	"baton/internal/testsupport/cluster"
 )
 
@@ -18,31 +16,28 @@ func TestTheConfigurationsForContainersAreRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../deploy/kubernetes/baton.yaml")
+	secret, err := os.ReadFile("../../deploy/kubernetes/base/secret.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kubernetes struct {
-		Kind string
-		Data map[string]string
-	}
-	first, _, _ := strings.Cut(string(text), "\n---\n")
-	if err := yaml.Unmarshal([]byte(first), &kubernetes); err != nil || kubernetes.Kind != "ConfigMap" {
-		t.Fatalf("%v: the manifest begins with a %s", err, kubernetes.Kind)
-	}
 	secrets := t.TempDir()
 	for name, content := range map[string]string{"redis-password": "r", "main.dsn": "postgres://baton:p@postgres:5432/app"} {
-		if !strings.Contains(string(text), "\n  "+name+": ") {
+		if !strings.Contains(string(secret), "\n  "+name+": ") {
 			t.Errorf("the Secret has no %s", name)
 		}
 		if err := os.WriteFile(filepath.Join(secrets, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, config := range map[string]string{
-		"compose":    string(compose),
-		"kubernetes": strings.ReplaceAll(kubernetes.Data["baton.yaml"], "/etc/baton-secrets", secrets),
-	} {
+	configs := []string{string(compose)}
+	for _, of := range []string{"base", "overlays/staging"} {
+		text, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", of, "baton.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		configs = append(configs, strings.ReplaceAll(string(text), "/etc/baton-secrets", secrets))
+	}
+	for _, config := range configs {
 		path := filepath.Join(t.TempDir(), "baton.yaml")
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
