@@ -19,7 +19,7 @@ func TestEveryCommandPrintsTheSameInJSONAndInYAML(t *testing.T) {
 		"status": "status", "leader": "leader", "who": "who", "explain": "explain db1", "doctor": "doctor", "version": "version", "lock": "lock --list", "stepdown": "stepdown --no-wait",
 		"pause": "pause", "resume": "resume", "drill": "", "demo": "", "reload": "reload", "release": "", "notify test": "", "config check": "config check", "config show": "config show",
 		"job list": "job list", "job show": "job show views", "job next": "job next views", "job history": "job history report", "job run": "job run report", "job cancel": "", "job pause": "job pause views",
-		"job resume": "job resume views", "job preview": "job preview views", "job verify": "", "job backfill": "",
+		"job resume": "job resume views", "job preview": "job preview views", "job accept": "", "job verify": "", "job backfill": "",
 		"dead list": "dead list", "dead show": "dead show " + id, "dead replay": "dead replay " + id, "dead drop": "dead drop " + id + " --yes", "stage list": "stage list", "stage drop": "", "fence list": "fence list", "fence reset": "fence reset",
 	}
 	// These change what they tell of: their document is to be YAML, and that is all.

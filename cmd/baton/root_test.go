@@ -25,7 +25,7 @@ func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 		"version --nope":                     "baton: unknown flag: --nope\nsee baton version --help\n",
 		"version --outptu json":              "baton: unknown flag: --outptu\n\nDid you mean this?\n\t--output\n\nsee baton version --help\n",
 		"version --color maybe":              "baton: invalid argument \"maybe\" for --color: want auto, always or never\nsee baton version --help\n",
-		"job":                                "baton: baton job needs list, show, next, run, logs, history, cancel, pause, resume, preview, verify or backfill\nsee baton job --help\n",
+		"job":                                "baton: baton job needs list, show, next, run, logs, history, cancel, pause, resume, preview, accept, verify or backfill\nsee baton job --help\n",
 		"version -o xml":                     "baton: invalid argument \"xml\" for -o, --output: want table, json or yaml\nsee baton version --help\n",
 		"completion":                         "baton: completion needs an argument: bash|zsh|fish\nsee baton completion --help\n",
 		"completion tcsh":                    "baton: completion \"tcsh\": want bash, zsh or fish\n",

@@ -126,7 +126,7 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 		return fmt.Sprintf("%s of %s, staged by job %s, are flushed by no job", text.Count(p.Count, "change"), stageName(p), p.Job)
 	case diagnose.CodeNoJobs:
 		return "no node leads: none has a job in its configuration"
-	case diagnose.CodeFailing, diagnose.CodeLate, diagnose.CodeUnscheduled, diagnose.CodeDeadLetters:
+	case diagnose.CodeFailing, diagnose.CodeLate, diagnose.CodeUnscheduled, diagnose.CodeDeadLetters, diagnose.CodeUnaccepted:
 		return jobWords(p)
 	}
 	return nodeWords(p, s)
@@ -179,6 +179,8 @@ func jobWords(p diagnose.Problem) string {
 		return fmt.Sprintf("%s has %s waiting", p.Job, text.Count(p.Count, "dead letter"))
 	case p.Code == diagnose.CodeUnscheduled:
 		return p.Job + " is " + lacking
+	case p.Code == diagnose.CodeUnaccepted:
+		return fmt.Sprintf("%s has left %s alone that were there before; see the plan, then baton job accept %s", p.Job, text.Count(p.Count, "row"), p.Job)
 	case p.Code == diagnose.CodeLate:
 		return p.Job + " " + late
 	case late != "":

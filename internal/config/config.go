@@ -307,6 +307,10 @@ type To struct {
 	// Generation is an integer column that counts the passes of a scan; it marks which
 	// rows have vanished. Required for vanished: delete.
 	Generation string `yaml:"generation,omitempty"`
+	// Adopt is what a pass does to rows that the job never wrote: insert_only leaves them, overwrite changes
+	// them and deletes none, delete changes and deletes them, within max_pct. Capture only. Default: ask, by
+	// baton job accept.
+	Adopt string `yaml:"adopt,omitempty"`
 	// Schema is verify, to refuse a table that does not fit, or create, to make one
 	// that is missing, with the types under columns. Default: verify.
 	Schema string `yaml:"schema,omitempty"`

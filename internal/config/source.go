@@ -24,6 +24,7 @@ func (f *Flush) options() []option {
 		word(".from.on_gap", &from.OnGap), word(".from.start", &from.Start),
 		{".from.retain", from.Retain != 0, nil}, word(".from.value", &from.Value), word(".from.vanished", &from.Vanished),
 		{".from.max_pct", from.MaxPct != 0, nil}, word(".to.generation", &f.To.Generation),
+		word(".to.adopt", &f.To.Adopt),
 		{".to.delete_when", len(f.To.DeleteWhen) > 0, nil}, {".verify", f.Verify != Verify{}, nil},
 	}
 }

@@ -142,6 +142,7 @@ func (v *validator) to(path string, f Flush) {
 	}
 	v.required(path+".table", t.Table, "articles")
 	v.choice(path+".schema", t.Schema, "verify", "create")
+	v.choice(path+".adopt", t.Adopt, "ask", "insert_only", "overwrite", "delete")
 	v.mode(path, f)
 	for name, key := range map[string][]string{"key": t.Key, "dedupe_key": t.DedupeKey} {
 		for i, col := range key {

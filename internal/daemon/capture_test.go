@@ -181,6 +181,41 @@ func TestAPreviewOfEverythingCountsWhatAPassWouldDo(t *testing.T) {
 	}
 }
 
+// A first run changed and deleted rows of a table that was there before. It waits until somebody accepts that, and says so.
+func TestRowsThatWereThereWaitUntilTheyAreAccepted(t *testing.T) {
+	t.Parallel()
+	l, shop, _ := captureLab(t)
+	l.config.Jobs[0].Flush.From.MaxPct = 50
+	l.db.Exec(t, "INSERT INTO articles VALUES (1, 1), (2, 2), (3, 3)")
+	shop.Do("MSET", "articles:1", 1, "articles:2", 22, "articles:4", 4)
+	r := l.start()
+	l.awaitRows("[[1 1] [2 2] [3 3] [4 4]]")
+	await(t, "what waits in the status", func() bool { return l.state("articles").Unaccepted == 2 })
+	await(t, "the metric", func() bool { return r.metric(`baton_capture_unaccepted_rows{job="articles"}`) == "2" })
+	if n := r.logs.FilterMessageSnippet("would change 1 and delete 1 of them").Len(); n != 1 {
+		t.Errorf("the log has it %d times", n)
+	}
+	await(t, "the page", func() bool { return strings.Contains(r.read("/"), "articles has left 2 rows of its table alone") })
+	shop.Do("SET", "articles:2", 222)
+	l.awaitRows("[[1 1] [2 222] [3 3] [4 4]]")
+	if _, err := direct.AcceptJob(t.Context(), l.config, "others", "ann"); !errors.Is(err, flush.ErrNothingWaits) {
+		t.Errorf("another job: %v", err)
+	}
+	a, err := direct.AcceptJob(t.Context(), l.config, "articles", "ann")
+	if err != nil || a.Changes != 1 || a.Deletes != 1 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	shop.Do("SET", "articles:1", 11) // the run that follows finds the acceptance
+	l.awaitRows("[[1 11] [2 222] [4 4]]")
+	await(t, "nothing waits", func() bool {
+		return l.state("articles").Unaccepted == 0 && r.metric(`baton_capture_unaccepted_rows{job="articles"}`) == "0"
+	})
+	if adopted := fmt.Sprint(l.db.Rows(t, "SELECT job, position FROM baton_position WHERE shard LIKE '%adoption %' ORDER BY job")); adopted !=
+		"[[articles adopted] [others adopted]]" {
+		t.Errorf("recorded: %s", adopted)
+	}
+}
+
 // A user who must not follow is an operator's matter: the job says so at once, again and again, and Redis is asked once
 // a minute.
 func TestAStreamThatIsRefusedIsSaidAndHardlyAskedFor(t *testing.T) {

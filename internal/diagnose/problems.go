@@ -27,6 +27,7 @@ const (
 	CodeLate        Code = "job_late"        // see [Job.IsLate]
 	CodeUnscheduled Code = "job_unscheduled" // the leader's configuration has not the job: see [Unscheduled]
 	CodeDeadLetters Code = "dead_letters"    // records wait that did not fit their table
+	CodeUnaccepted  Code = "rows_unaccepted" // a pass has left rows alone that the job never wrote
 	CodeLeftStage   Code = "stage_left"      // no job flushes what is staged
 	CodeRedis       Code = "redis_unavailable"
 	CodeStore       Code = "store_unavailable" // jobs that read a store fail
@@ -120,6 +121,9 @@ func (s Snapshot) jobProblems() (all []Problem) {
 		case j.Unscheduled != nil:
 			p.Code, p.Grave, p.Node = CodeUnscheduled, false, j.Unscheduled.Leader
 			all = append(all, p)
+		}
+		if j.Unaccepted > 0 {
+			all = append(all, Problem{Code: CodeUnaccepted, Job: j.Name, Count: j.Unaccepted, Command: "baton job preview " + j.Name + " --all"})
 		}
 		switch {
 		case j.DeadLetters != nil && *j.DeadLetters > 0:

@@ -205,6 +205,8 @@ type Job struct {
 	// DeadLetters are those that wait in the database, as the leader last counted them, or
 	// baton status now; absent: it has not been counted.
 	DeadLetters *int64 `json:"dead_letters,omitempty"`
+	// Unaccepted is how many rows that the job never wrote a pass has left alone: see baton job accept.
+	Unaccepted int64 `json:"unaccepted_rows,omitzero"`
 	// Comparable: its keys can be compared with its table.
 	Comparable bool `json:"comparable,omitzero"`
 	// Operation is the last verification or backfill that has begun, Verified the last verification that

@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,10 +32,17 @@ const (
 type basis struct {
 	mapping string // the digest of the mapping
 	table   string // see row.Table.Identity
+	waits   string // in which mode the pass has left rows alone; "": it has not
 }
 
+const noTable = "-"
+
 func (b basis) String() string {
-	return strings.TrimSpace(basisVersion + " " + b.mapping + " " + b.table)
+	text := basisVersion + " " + b.mapping + " " + cmp.Or(b.table, noTable)
+	if b.waits != "" {
+		text += " " + b.waits
+	}
+	return text
 }
 
 // parseBasis reads what String wrote; not ok: nothing or something else is recorded.
@@ -44,8 +52,11 @@ func parseBasis(text string) (b basis, ok bool) {
 		return b, false
 	}
 	b.mapping = words[1]
-	if len(words) > 2 {
+	if len(words) > 2 && words[2] != noTable {
 		b.table = words[2]
+	}
+	if len(words) > 3 {
+		b.waits = words[3]
 	}
 	return b, true
 }
@@ -74,25 +85,39 @@ func (r *run) basis() basis {
 
 // compareBasis tells the source to read everything again where its rows were made on another basis. A job with a place and
 // without a basis is of an earlier version: its rows are taken to be made on the present one.
-func (r *run) compareBasis(ctx context.Context, source KeySweeper, position, recorded string) error {
-	r.recorded = recorded
+func (r *run) compareBasis(ctx context.Context, source KeySweeper, position, recorded, adoption string) error {
+	r.recorded, r.adoption = recorded, adoption
 	if position == "" {
 		return nil // the job is new, and reads everything anyhow
 	}
 	now := r.basis()
 	was, ok := parseBasis(recorded)
+	if now.waits = was.waits; ok && (was.waits == "" || r.cfg.Adopt.Mode != AdoptAsk) {
+		r.waits(Waits{})
+	}
 	switch {
 	case !ok:
 		r.note(source.Name() + ": the place of the job has no digest of its mapping: the present one is taken, without a pass")
-		return r.recordBasis(ctx)
+		return r.recordBasis(ctx, now)
 	case was.mapping != now.mapping:
 		source.Reread(OtherMapping, "the mapping of the job was changed")
 	case was.table != now.table && was.table != "" && now.table != "":
 		source.Reread(OtherTable, fmt.Sprintf("table %q was made again, truncated or restored", r.cfg.Mapping.Table))
+	case was.waits != "" && (was.waits != string(r.cfg.Adopt.Mode) || r.cfg.Adopt.Mode == AdoptAsk && !r.stillWaits()):
+		source.Reread(OtherMapping, "what it may do to rows that were there before was decided")
 	case was != now: // the database can tell now, or cannot any more
-		return r.recordBasis(ctx)
+		return r.recordBasis(ctx, now)
 	}
 	return nil
+}
+
+// stillWaits reports whether nobody has accepted yet what waits, and tells of it.
+func (r *run) stillWaits() bool {
+	w, ok := ParseWaits(r.adoption)
+	if ok {
+		r.waits(w)
+	}
+	return ok
 }
 
 // readOn records the basis on which a source was read, if everything was read.
@@ -102,27 +127,43 @@ func (r *run) readOn(ctx context.Context, source Source, stage Stage) error {
 		return nil
 	}
 	passed := reread.Passed(stage)
-	if passed.Everything && passed.Missed == nil {
-		return r.recordBasis(ctx)
+	if !passed.Everything || passed.Missed != nil {
+		return nil // the next pass owes it still
 	}
-	return nil // the next pass owes it still
+	left := r.guard.leftAlone()
+	if err := r.recordAdoption(ctx, left); err != nil {
+		return err
+	}
+	now := r.basis()
+	if left != (Waits{}) {
+		now.waits = string(r.cfg.Adopt.Mode)
+	}
+	return r.recordBasis(ctx, now)
 }
 
-// recordBasis records the present basis, under the fence.
-func (r *run) recordBasis(ctx context.Context) error {
-	text := r.basis().String()
+// recordBasis records a basis.
+func (r *run) recordBasis(ctx context.Context, b basis) error {
+	text := b.String()
 	if text == r.recorded {
 		return nil
 	}
+	err := r.recordText(ctx, basisName, r.recorded, text)
+	if err == nil {
+		r.recorded = text
+	}
+	return err
+}
+
+// recordText records a text beside the place, under the fence.
+func (r *run) recordText(ctx context.Context, name, from, to string) error {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
 	defer r.disconnect()
-	b := Batch{ID: basisName, Shard: basisName, Part: -1, Move: &Move{From: r.recorded, To: text}}
+	b := Batch{ID: name, Shard: name, Part: -1, Move: &Move{From: from, To: to}}
 	_, err := retry(ctx, r.cfg.Retry, func() (Outcome, error) { return r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), b) })
 	if err != nil {
 		return fmt.Errorf("record on which mapping the rows of table %q are: %w", r.cfg.Mapping.Table, err)
 	}
-	r.recorded = text
 	return nil
 }

@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Config struct {
 	// order. It is called whenever the mapping has been compiled.
 	NewSources func(inputs []string) ([]Source, error)
 	Mapping    mapping.Spec
+	Adopt      Adopt
 	// Origin tells from where the sources read and what: the rows of another one are others.
 	Origin string
 	Inputs row.Inputs // what the sources can deliver
@@ -126,6 +128,7 @@ func New(cfg Config) (*Pipeline, error) {
 	if err := cfg.complete(); err != nil {
 		problems = append(problems, fmt.Errorf("flush: job %q: %w", cfg.Job, err))
 	}
+	cfg.Adopt.Mode = cmp.Or(cfg.Adopt.Mode, AdoptAsk)
 	if cfg.Retry.Attempts <= 0 {
 		cfg.Retry.Attempts = 5
 	}

@@ -155,6 +155,9 @@ func (c *converting) one(
 ) error {
 	defer c.left(p) // after a panic, too: other shards wait for the place
 	w, err := c.convert(source, stage, p)
+	if err == nil {
+		w.batch.Rows, err = c.guard.keep(ctx, c.run, source, w.batch.Rows)
+	}
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ type run struct {
 	result   Result
 	fresh    bool   // the table's catalogue was read just now
 	recorded string // the basis in the database: see basis
+	adoption string // what is recorded of the acceptance of its mapping: see guard
+	guard    *guard // of the pass that is under way; nil: it may do everything
 
 	// stop ends what is done for all shards, if there are several.
 	stop context.CancelCauseFunc
@@ -141,7 +143,12 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := r.adopt(ctx, source, stage); err != nil {
 			return err
 		}
-		stage.Rows = r.finder()
+		stage.Rows, r.guard = r.finder(), nil
+		if sweeper, ok := source.(KeySweeper); ok && sweeper.Passed(stage).Everything {
+			if r.guard, err = r.guardOf(ctx); err != nil {
+				return err
+			}
+		}
 		if err := r.finish(ctx, source, stage, began); err != nil {
 			return err
 		}
@@ -174,11 +181,11 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 		}
 		return found[0], nil
 	}
-	found, err := r.positions(ctx, source, source.Name(), basisName)
+	found, err := r.positions(ctx, source, source.Name(), basisName, AdoptionName(r.digest(r.m)))
 	if err != nil {
 		return "", err
 	}
-	return found[0], r.compareBasis(ctx, reread, found[0], found[1])
+	return found[0], r.compareBasis(ctx, reread, found[0], found[1], found[2])
 }
 
 // positions are what is recorded under the names.

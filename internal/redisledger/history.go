@@ -33,6 +33,7 @@ type JobState struct {
 	Fresh               time.Time    // everything written before this time has been flushed; zero: never
 	ConsecutiveFailures int64        // since LastSuccess
 	DeadLetters         *int64       // waiting in the database, as a leader last counted; nil: not counted
+	Unaccepted          int64        // rows that wait to be accepted as the job's
 	Paused              *JobPause    // nil if not paused
 	Pauses              []Stretch    // the last pauses that have ended, of the job and of all
 	Refused             Refusal      // of the last manual run that was refused
@@ -110,6 +111,7 @@ func stateOfJob(name string, fields map[string]string) JobState {
 		Fresh:               millisField(fields["fresh"]),
 		ConsecutiveFailures: intField(fields["consecutive_failures"]),
 		DeadLetters:         countField(fields, "dead_letters"),
+		Unaccepted:          intField(fields["unaccepted"]),
 		Refused:             Refusal{ID: fields["refused_id"], Reason: fields["refused_reason"]},
 		Cancelled:           cancelledOf(fields),
 		Operation:           operationOf(name, fields["operation"]),

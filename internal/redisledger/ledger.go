@@ -69,7 +69,7 @@ const defaultKeep = 200
 //   - idle, the newest entry of the history while more runs may join it: see [Ledger.ClaimIdle];
 //   - result_FIELD, the last finished run, last_success and fresh (ms), and
 //     consecutive_failures;
-//   - dead_letters, how many wait in the database;
+//   - dead_letters, how many wait in the database; unaccepted, how many rows wait to be accepted as the job's;
 //   - known, since when a leader has had the job, if it had never run then (ms);
 //   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
 //     pause_began and pause_ended (ms), of the last pause that has ended;

@@ -9,6 +9,18 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+// NoteUnaccepted records how many rows wait to be accepted as a job's. It does not verify the leader: a deposed one
+// has counted the same rows.
+func (l *Ledger) NoteUnaccepted(ctx context.Context, job string, rows int64) error {
+	_, err := l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "HSET", l.keys.Job(job), "unaccepted", rows)
+	})
+	if err != nil {
+		return fmt.Errorf("record the number of rows to be accepted: %w", err)
+	}
+	return nil
+}
+
 // NoteDeadLetters records the number of dead letters that wait in the database, by job. It does
 // not verify the leader: a deposed one has counted the same dead letters.
 func (l *Ledger) NoteDeadLetters(ctx context.Context, waiting map[string]int64) error {

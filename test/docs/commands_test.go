@@ -64,6 +64,7 @@ func failing() map[string]string {
 		`--socket`:                "there is no such socket",
 		`3f0c…|0d6c…|--run `:      "there is no such run",
 		`job cancel`:              "there is nothing to cancel",
+		`job accept`:              "nothing waits to be accepted",
 		`job run`:                 "a run goes on, or somebody has asked for one already",
 		`config init`:             "the file is there",
 		`--lock-key`:              "there is no such lock",

@@ -99,6 +99,8 @@ func edges() []edge {
 		{"BatonCapturePasses", "", []string{`baton_capture_passes_total{job="j",reason="backlog",instance="a"} 0+0x7 1 2 3 4+0x900`}, at("4m", "1h"), at("2m30s", "1h5m")},
 		{"BatonCapturePasses", "three", []string{`baton_capture_passes_total{job="j",reason="backlog",instance="a"} 0+0x7 1 2 3+0x900`}, nil, at("4m", "10m")},
 		{"BatonCapturePasses", "for a good reason", []string{`baton_capture_passes_total{job="j",reason="new",instance="a"} ` + often}, nil, at("10m")},
+		{"BatonRowsUnaccepted", "", on(`baton_capture_unaccepted_rows{job="j"`, "0", "3"), at("18m"), at("16m30s")},
+		{"BatonRowsUnaccepted", "none", on(`baton_capture_unaccepted_rows{job="j"`, "0", "0"), nil, at("18m")},
 		{"BatonCaptureBacklog", "", on(`baton_capture_backlog_used_ratio{job="j",master="m"`, "0", "0.51"), at("8m"), at("6m30s")},
 		{"BatonCaptureBacklog", "half", on(`baton_capture_backlog_used_ratio{job="j",master="m"`, "0", "0.5"), nil, at("20m")},
 		{"BatonFenced", "", []string{`baton_flush_fenced_total{job="j",instance="a"} ` + once, `baton_flush_fenced_total{job="j",instance="b"} 0+0x900`}, at("2m30s", "16m"), at("1m30s", "18m")},

@@ -10,6 +10,8 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/source"
+	"baton/internal/flush/source/spec"
+	"baton/internal/flush/verify"
 	"baton/internal/redisconn"
 )
 
@@ -37,6 +39,9 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 		Job: j.Name, Mapping: to, NewID: site.NewID,
 		Origin: fmt.Sprintf("store %q ", f.From.Store),
 		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
+	}
+	if j.Flush.From.Type == spec.Capture {
+		c.Adopt = flush.Adopt{Mode: flush.AdoptMode(f.To.Adopt), Differ: verify.Differ{}}
 	}
 	source.Configure(&c, store)
 	return c, nil

@@ -34,6 +34,7 @@ type flushJob struct {
 	stores  *storehealth.Health
 	traces  *trace.Tracer
 	running atomic.Int32 // runs of it
+	noted   atomic.Int64 // tally.waits, as it was reported
 	fresh   atomic.Int64 // what was there before, in ns, has been flushed, as far as is known; 0: not known
 	flushed atomic.Int64 // the same as a run has found it, which has asked its source for everything
 }
@@ -70,12 +71,27 @@ func (f *flushJob) once(ctx context.Context, r job.Run) error {
 	traced := f.traceRound(ctx, r)
 	_, err := f.pipeline.Run(ctx, f.term)
 	traced(err)
+	f.noteWaits(ctx)
 	if err == nil {
 		f.ran(began)
 		f.done.flushes.Add(1)
 	}
 	f.elected.Epoch(f.term.Epoch()) // taking over a fence may have raised it
 	return err
+}
+
+// noteWaits reports how many rows wait to be accepted as the job's, where that is news.
+func (f *flushJob) noteWaits(ctx context.Context) {
+	waits := f.done.waits.Load()
+	if waits == 0 || waits == f.noted.Load() {
+		return
+	}
+	f.metrics.CaptureUnaccepted(f.Config.Name, waits-1)
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	if f.ledger.NoteUnaccepted(ctx, f.Config.Name, waits-1) == nil { // else after the next run
+		f.noted.Store(waits)
+	}
 }
 
 // ran notes that a run which began then has flushed everything older.

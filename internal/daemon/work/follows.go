@@ -163,5 +163,6 @@ func (f *follows) end(captures []boundTask) {
 	f.report(context.Background(), captures, false)
 	for _, b := range captures {
 		f.stands(b.job.Name, capture.Standing{})
+		f.metrics.CaptureUnaccepted(b.job.Name, 0)
 	}
 }

@@ -43,6 +43,7 @@ func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to
 			to.Notes.LettersPut(c.Job, b.Dead)
 		}
 	}
+	c.Adopt.OnWaits = func(w flush.Waits) { done.waits.Store(w.Changes + w.Deletes + 1) }
 	c.OnNote = func(text string) { to.Log.Warn(text, zap.String("job", c.Job)) }
 	return flush.New(c)
 }

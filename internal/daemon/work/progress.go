@@ -26,9 +26,11 @@ const (
 // tally counts what a run has done so far. Batches come from several goroutines.
 type tally struct {
 	rows, deleted, dead, batches atomic.Int64
-	flushes                      atomic.Int64                  // that left nothing undone
-	written                      atomic.Int64                  // rows of all runs
-	during                       atomic.Pointer[trace.Context] // the span that batches belong to; nil: none
+	flushes                      atomic.Int64 // that left nothing undone
+	written                      atomic.Int64 // rows of all runs
+	// waits is one more than how many rows wait to be accepted as the job's; 0: that is not known.
+	waits  atomic.Int64
+	during atomic.Pointer[trace.Context] // the span that batches belong to; nil: none
 }
 
 func (t *tally) add(b flush.BatchStats) {

@@ -204,6 +204,11 @@ func (s *keySweeper) Passed(st flush.Stage) flush.Passed { return s.sweeps.Passe
 // Reread implements flush.KeySweeper.
 func (s *keySweeper) Reread(changed flush.Changed, why string) { s.sweeps.Reread(changed, why) }
 
+// Unaccounted implements flush.KeySweeper.
+func (s *keySweeper) Unaccounted(ctx context.Context, records []row.Record) ([]row.Record, error) {
+	return s.sweeps.Unaccounted(ctx, records)
+}
+
 // StillMissing implements flush.KeySweeper.
 func (s *keySweeper) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	missing, err := s.sweeps.StillMissing(ctx, records)

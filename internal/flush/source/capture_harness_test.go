@@ -30,6 +30,7 @@ type captureJob struct {
 	options Options
 	name    string // default: capture
 	into    string // the table; default: rows
+	adopt   flush.Adopt
 	columns map[string]mapping.ColumnSpec
 
 	observing sync.Mutex
@@ -111,7 +112,7 @@ func (j *captureJob) live() {
 			defer j.mu.Unlock()
 			j.notes = append(j.notes, text)
 		},
-		Retry: flush.Retry{Attempts: 1},
+		Retry: flush.Retry{Attempts: 1}, Adopt: j.adopt,
 	}
 	d.Configure(&cfg, j.store)
 	open := cfg.NewSources

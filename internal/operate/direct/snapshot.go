@@ -324,7 +324,7 @@ func ConfiguredJobs(list []tasks.Task, now time.Time) []diagnose.Job {
 
 func fillJob(j *diagnose.Job, st redisledger.JobState) {
 	j.ConsecutiveFailures = int(st.ConsecutiveFailures)
-	j.DeadLetters = st.DeadLetters
+	j.DeadLetters, j.Unaccepted = st.DeadLetters, st.Unaccepted
 	j.Operation, j.Verified = operationOf(st.Operation), operationOf(st.Verified)
 	j.LastRun, j.Paused = runOf(st.Last), PauseOf(st.Paused)
 	if r := st.Retry; r != nil {

@@ -55,6 +55,13 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 		if p.Code == diagnose.CodeStore {
 			all = append(all, storeProblem(s, p))
 		}
+		if p.Code == diagnose.CodeUnaccepted {
+			all = append(all, problem{
+				Tone: toneOf(p), What: p.Job + " has left " + text.Count(p.Count, "row") + " of its table alone",
+				Note: "they were there before, and the job never wrote them",
+				Next: "See what a pass would do, then accept it with baton job accept " + p.Job + ":", Command: p.Command,
+			})
+		}
 		if p.Code == diagnose.CodeLeftStage {
 			all = append(all, problem{
 				Tone: toneOf(p), What: text.Count(p.Count, "change") + " of " + p.Key + inStore(p.Store) + " no job flushes",

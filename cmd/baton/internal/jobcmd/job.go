@@ -15,6 +15,6 @@ func New(e cmdline.Env) *cobra.Command {
 		Short:   "Show jobs, and give orders for them",
 		Example: "  baton job list\n  baton job show users\n  baton job run users --watch",
 	}, newJobListCommand(e), newJobShowCommand(e), newJobNextCommand(e), newJobRunCommand(e), newJobLogsCommand(e), newJobHistoryCommand(e),
-		newJobCancelCommand(e), newJobPauseCommand(e), newJobResumeCommand(e), newJobPreviewCommand(e),
+		newJobCancelCommand(e), newJobPauseCommand(e), newJobResumeCommand(e), newJobPreviewCommand(e), newJobAcceptCommand(e),
 		newJobVerifyCommand(e), newJobBackfillCommand(e))
 }

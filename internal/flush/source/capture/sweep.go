@@ -69,6 +69,21 @@ func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row
 	return nil, c.fail("search for keys of", errors.New("the database was emptied meanwhile; no row was deleted for it"))
 }
 
+// Unaccounted implements flush.KeySweeper.
+func (c *Capture) Unaccounted(ctx context.Context, records []row.Record) ([]row.Record, error) {
+	if c.batch == nil {
+		return records, nil
+	}
+	heads, err := c.heads(ctx, nil)
+	if err == nil {
+		err = c.feed().hear(ctx, heads)
+	}
+	if err != nil {
+		return nil, c.fail("look for changes of", err)
+	}
+	return c.feed().unaccounted(c.batch, records), nil
+}
+
 // unaccounted are those of missing records for which the stream has named no change: the next batch does with a row whose
 // key is pending what has become of the key. After a break no change accounts for anything.
 func (f *feed) unaccounted(b *batch, missing []row.Record) []row.Record {

@@ -1,0 +1,47 @@
+package jobcmd
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
+	"baton/internal/operate/direct"
+	"baton/internal/text"
+)
+
+func newJobAcceptCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
+	cmd := &cobra.Command{
+		Use:   "accept JOB",
+		Short: "Accept that the rows of a table are a job's",
+		Long: "Accept what a pass of a capture has left alone: rows that were in the table\n" +
+			"before, and that the job never wrote. The pass has counted how many of them it\n" +
+			"would change and delete; job preview --all shows them. Once they are accepted\n" +
+			"every row within the pattern of the keys is the job's. The leader makes another\n" +
+			"pass within a minute, which changes and deletes no more rows than were counted,\n" +
+			"and no more than max_pct allows. It is recorded in the database of the job, for\n" +
+			"its present table and columns; to accept that by the configuration, see adopt.",
+		Example: "  baton job preview users --all\n  baton job accept users",
+		Args:    cmdline.OneJob(e),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := cmdline.LoadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			a, err := direct.AcceptJob(cmd.Context(), c, args[0], cmdline.UserName())
+			if err != nil {
+				return cmdline.JobError(err)
+			}
+			return out.Print(e.Stdout, a, func(w io.Writer) error {
+				return show.Say(w, "Every row of %s in table %s is job %s's. The next pass may change %s and delete %s.\n", a.Keys, a.Table, a.Job,
+					text.Count(a.Changes, "row"), text.Count(a.Deletes, "row"))
+			})
+		},
+	}
+	cmdline.AddTargetFlags(cmd, e)
+	cmdline.JobNames(e).AsArguments(cmd, 1)
+	out.AddFlag(cmd, e.Getenv)
+	return cmd
+}

@@ -1,0 +1,294 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+)
+
+// A pass may meet rows that its job never wrote. It inserts what is missing, and leaves every other row as it is until
+// somebody has accepted that these rows are the job's. What the application changes is no pass, and is written at once.
+//
+// What was accepted is recorded beside the place, for each digest of the mapping:
+//
+//	waits CHANGES DELETES          a pass has left so many rows alone
+//	accepted CHANGES DELETES WHEN BY   somebody has accepted them: the next pass may do that much
+//	adopted                        a pass has left nothing alone: the rows are the job's
+//
+// A pass that would do more than was accepted leaves the rest, and it waits again. The record is written before the basis of
+// the pass, so a crash in between leads to one more pass with the same rights.
+
+// AdoptMode says what a pass may do to rows that are there.
+type AdoptMode string
+
+// The modes.
+const (
+	AdoptAsk        AdoptMode = "ask"         // what was accepted; the default
+	AdoptInsertOnly AdoptMode = "insert_only" // nothing, ever
+	AdoptOverwrite  AdoptMode = "overwrite"   // change them, and delete none
+	AdoptDelete     AdoptMode = "delete"      // change and delete them
+)
+
+// Differ compares rows with those of their table.
+type Differ interface {
+	// Differing says of each row whether the table has a row of its key, and whether that differs.
+	Differing(ctx context.Context, sink Sink, m *mapping.Mapping, rows []row.Row) ([]Differs, error)
+}
+
+// Differs is how a row stands to that of the table.
+type Differs int
+
+// The ways.
+const (
+	RowMissing Differs = iota
+	RowEqual
+	RowDiffers
+)
+
+// Adopt configures what passes do to rows that the job never wrote.
+type Adopt struct {
+	Mode   AdoptMode
+	Differ Differ // nil: a pass may do everything
+	// OnWaits, if set, is told what waits to be accepted; nothing does: the zero value.
+	OnWaits func(Waits)
+}
+
+// Waits are the rows that a pass has left alone.
+type Waits struct{ Changes, Deletes int64 }
+
+// AdoptionName is the name under which the acceptance of a digest is recorded.
+func AdoptionName(digest string) string { return "adoption " + digest }
+
+const (
+	adoptWaits    = "waits"
+	adoptAccepted = "accepted"
+	adoptAdopted  = "adopted"
+)
+
+// ErrNothingWaits: there is nothing to be accepted.
+var ErrNothingWaits = errors.New("flush: nothing waits to be accepted")
+
+// ParseWaits reads what waits; ok is false if nothing does.
+func ParseWaits(text string) (w Waits, ok bool) { return w, w.read(adoptWaits, text) }
+
+// read reads a record of that beginning.
+func (w *Waits) read(state, text string) bool {
+	rest, ok := strings.CutPrefix(text, state+" ")
+	if !ok {
+		return false
+	}
+	_, err := fmt.Sscan(rest, &w.Changes, &w.Deletes)
+	return err == nil
+}
+
+// Accept is the record by which somebody accepts what waits.
+func Accept(text, by string, at time.Time) (string, error) {
+	w, ok := ParseWaits(text)
+	if !ok {
+		return "", ErrNothingWaits
+	}
+	return fmt.Sprintf("%s %d %d %s %s", adoptAccepted, w.Changes, w.Deletes, at.UTC().Format(time.RFC3339), by), nil
+}
+
+// guard bounds what one pass does to rows that are there. nil: nothing does.
+type guard struct {
+	mu             sync.Mutex
+	may, did, left Waits
+}
+
+// guardOf is the guard of a pass.
+func (r *run) guardOf(ctx context.Context) (*guard, error) {
+	a := r.cfg.Adopt
+	if a.Differ == nil || len(r.m.Plan().Key) == 0 || r.m.Adds() {
+		return nil, nil
+	}
+	switch a.Mode {
+	case AdoptInsertOnly:
+		return &guard{}, nil
+	case AdoptOverwrite:
+		return &guard{may: Waits{Changes: math.MaxInt64}}, nil
+	case AdoptDelete:
+		return nil, nil
+	}
+	if was, ok := parseBasis(r.recorded); ok && was.mapping == r.basis().mapping && was.waits == "" || r.adoption == adoptAdopted {
+		return nil, nil
+	}
+	g := &guard{}
+	if g.may.read(adoptAccepted, r.adoption) {
+		return g, nil
+	}
+	empty, err := r.isEmpty(ctx)
+	if empty || err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// isEmpty reports whether the table has no row.
+func (r *run) isEmpty(ctx context.Context) (bool, error) {
+	lister, ok := r.cfg.Sink.(KeyLister)
+	if !ok {
+		return false, nil
+	}
+	whole := r.m.Plan()
+	keys := &row.Plan{Table: whole.Table}
+	for i, at := range whole.Key {
+		keys.Key, keys.Columns = append(keys.Key, i), append(keys.Columns, row.PlanColumn{Column: whole.Columns[at].Column})
+	}
+	if err := r.connect(ctx); err != nil {
+		return false, err
+	}
+	defer r.disconnect()
+	texts, err := retry(ctx, r.cfg.Retry, func() ([][]string, error) { return lister.KeyRows(ctx, keys, KeyRange{Limit: 1}) })
+	if err != nil {
+		return false, fmt.Errorf("look for rows in table %q: %w", r.cfg.Mapping.Table, err)
+	}
+	return len(texts) == 0, nil
+}
+
+// keep are the rows of a page that the pass may write.
+func (g *guard) keep(ctx context.Context, r *run, source Source, rows []row.Row) ([]row.Row, error) {
+	if g == nil || len(rows) == 0 {
+		return rows, nil
+	}
+	if err := r.connect(ctx); err != nil {
+		return nil, err
+	}
+	differs, err := retry(ctx, r.cfg.Retry, func() ([]Differs, error) {
+		return r.cfg.Adopt.Differ.Differing(ctx, r.cfg.Sink, r.m, rows)
+	})
+	r.disconnect()
+	if err != nil {
+		return nil, fmt.Errorf("compare a page of %s with table %q: %w", source.Name(), r.cfg.Mapping.Table, err)
+	}
+	pending, err := g.pending(ctx, source, rows, differs)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept := rows[:0]
+	for i := range rows {
+		switch {
+		case differs[i] == RowMissing && !rows[i].Delete:
+		case differs[i] != RowDiffers && !rows[i].Delete, differs[i] == RowMissing, pending[rows[i].Record.Key]:
+			continue
+		case rows[i].Delete:
+			if !take(g.may.Deletes, &g.did.Deletes, &g.left.Deletes) {
+				continue
+			}
+		case !take(g.may.Changes, &g.did.Changes, &g.left.Changes):
+			continue
+		}
+		kept = append(kept, rows[i])
+	}
+	return kept, nil
+}
+
+// take counts a row as done, if so many may be, and else as left.
+func take(may int64, did, left *int64) bool {
+	if *did < may {
+		*did++
+		return true
+	}
+	*left++
+	return false
+}
+
+// pending are the keys of rows that differ because the application has changed them: the next batch writes them.
+func (g *guard) pending(ctx context.Context, source Source, rows []row.Row, differs []Differs) (map[string]bool, error) {
+	var records []row.Record
+	for i := range rows {
+		if differs[i] == RowDiffers {
+			records = append(records, rows[i].Record)
+		}
+	}
+	sweeper, ok := source.(KeySweeper)
+	if len(records) == 0 || !ok {
+		return nil, nil
+	}
+	pending := make(map[string]bool, len(records))
+	for _, one := range records { // before they are given away
+		pending[one.Key] = true
+	}
+	others, err := sweeper.Unaccounted(ctx, records)
+	if err != nil {
+		return nil, failedSource(ctx, "look for changes of", source, err)
+	}
+	for _, one := range others {
+		pending[one.Key] = false
+	}
+	return pending, nil
+}
+
+// leaves reports whether the sweep must delete nothing, since more rows have vanished than may be deleted.
+func (g *guard) leaves(vanished int64) bool {
+	if g == nil || g.did.Deletes+vanished <= g.may.Deletes {
+		return false
+	}
+	g.left.Deletes += vanished
+	return true
+}
+
+// leftAlone are the rows that the pass has left as they are.
+func (g *guard) leftAlone() Waits {
+	if g == nil {
+		return Waits{}
+	}
+	return g.left
+}
+
+// recordAdoption records what a complete pass has left alone.
+func (r *run) recordAdoption(ctx context.Context, left Waits) error {
+	a := r.cfg.Adopt
+	if a.Differ == nil {
+		return nil
+	}
+	text := adoptAdopted
+	switch {
+	case left == Waits{}:
+	case a.Mode != AdoptAsk:
+		r.waits(Waits{})
+		return nil
+	default:
+		text = fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes)
+		r.note(fmt.Sprintf("table %q had rows that job %q never wrote. A pass over all keys would change %d and delete %d of them, and has left them as "+
+			"they are; what the application changes is written. `baton job preview %s --all` shows them, `baton job accept %s` accepts "+
+			"that they are the job's", r.cfg.Mapping.Table, r.cfg.Job, left.Changes, left.Deletes, r.cfg.Job, r.cfg.Job))
+	}
+	r.waits(left)
+	if text == r.adoption {
+		return nil
+	}
+	err := r.recordText(ctx, AdoptionName(r.basis().mapping), r.adoption, text)
+	if err == nil {
+		r.adoption = text
+	}
+	return err
+}
+
+func (r *run) waits(w Waits) {
+	if r.cfg.Adopt.OnWaits != nil {
+		r.cfg.Adopt.OnWaits(w)
+	}
+}
+
+// Digest stands for the mapping of the job as its table resolves it.
+func (p *Pipeline) Digest(ctx context.Context) (string, error) {
+	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
+	if err != nil {
+		return "", fmt.Errorf("read the catalogue of table %q: %w", p.cfg.Mapping.Table, err)
+	}
+	m, err := mapping.Compile(p.cfg.Mapping, table, p.cfg.Inputs)
+	if err != nil {
+		return "", err
+	}
+	return p.digest(m), nil
+}

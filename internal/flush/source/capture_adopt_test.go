@@ -1,0 +1,225 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+)
+
+// asking is a job that asks before a pass changes what was there, and hears of what waits.
+func asking(j *captureJob) *flush.Waits {
+	waits := &flush.Waits{}
+	j.adopt = flush.Adopt{Differ: tableDiffer{j}, OnWaits: func(w flush.Waits) { *waits = w }}
+	return waits
+}
+
+// tableDiffer compares the texts of rows.
+type tableDiffer struct{ *captureJob }
+
+func (d tableDiffer) Differing(_ context.Context, _ flush.Sink, m *mapping.Mapping, rows []row.Row) ([]flush.Differs, error) {
+	have := d.table.texts()
+	found := make([]flush.Differs, len(rows))
+	for i, r := range rows {
+		shown := m.Show(r)
+		if text, ok := have[*shown[0]]; ok {
+			found[i] = flush.RowDiffers
+			if shown[1] != nil && *shown[1] == text {
+				found[i] = flush.RowEqual
+			}
+		}
+	}
+	return found, nil
+}
+
+// acceptance is what is recorded of the only digest that there is something of.
+func (j *captureJob) acceptance(digest string) string {
+	return j.table.Place("capture", flush.AdoptionName(digest))
+}
+
+func (j *captureJob) accept() {
+	j.t.Helper()
+	digest, err := j.pipeline.Digest(j.t.Context())
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	text, err := flush.Accept(j.acceptance(digest), "ann", time.Unix(0, 0))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	j.table.SetPlace("capture", flush.AdoptionName(digest), text)
+}
+
+// has compares the rows but for that of the mark.
+func (j *captureJob) has(want string) {
+	j.t.Helper()
+	rows := maps.Clone(j.table.texts())
+	delete(rows, "mark")
+	if got := fmt.Sprint(rows); got != "map["+want+"]" {
+		j.t.Errorf("the rows are %s, want %s", got, want)
+	}
+}
+
+// A first run changed and deleted rows of a table that was there before, without a word.
+func TestAPassAsksBeforeItTouchesRowsThatWereThere(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	j.options.MaxPct = 100
+	waits := asking(j)
+	for id, v := range map[string]string{"equal": "1", "differs": "theirs", "extra": "theirs", "changes": "theirs", "goes": "theirs"} {
+		j.table.put(id, v)
+	}
+	for id, v := range map[string]string{"equal": "1", "differs": "ours", "new": "ours", "changes": "ours", "goes": "ours"} {
+		g.Do("SET", "s:"+id, v)
+	}
+	j.must(g.Client)
+	j.has("changes:theirs differs:theirs equal:1 extra:theirs goes:theirs new:ours")
+	told := j.told()
+	if *waits != (flush.Waits{Changes: 3, Deletes: 1}) || !strings.Contains(told, "would change 3 and delete 1 of them") ||
+		!strings.Contains(told, "baton job accept capture") {
+		t.Errorf("%+v waits, told %q", *waits, told)
+	}
+	// What the application changes is the row of a key that it sets or deletes.
+	g.Do("SET", "s:changes", "again")
+	g.Do("DEL", "s:goes")
+	j.must(g.Client)
+	j.has("changes:again differs:theirs equal:1 extra:theirs new:ours")
+	j.die()
+	*waits = flush.Waits{}
+	j.must(g.Client)
+	if told := j.told(); strings.Contains(told, "all keys are read") || *waits != (flush.Waits{Changes: 3, Deletes: 1}) {
+		t.Errorf("the next leader: %+v waits, told %q", *waits, told)
+	}
+	j.accept()
+	j.mustEqual(g.Client)
+	j.has("changes:again differs:ours equal:1 new:ours")
+	if *waits != (flush.Waits{}) {
+		t.Errorf("%+v waits", *waits)
+	}
+	j.told()
+	j.table.put("extra", "theirs")
+	j.table.SetPlace("capture", "s:<id>", "")
+	j.die()
+	j.mustEqual(g.Client) // the rows are the job's now
+	if told := j.told(); !strings.Contains(told, "all keys are read") {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestAPassDoesNoMoreThanWasAccepted(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	j.options.MaxPct = 100
+	waits := asking(j)
+	j.table.put("1", "theirs")
+	j.table.put("extra1", "theirs")
+	for id := range 4 {
+		g.Do("SET", fmt.Sprint("s:", id), "ours")
+	}
+	j.must(g.Client)
+	if *waits != (flush.Waits{Changes: 1, Deletes: 1}) {
+		t.Fatalf("%+v", *waits)
+	}
+	j.accept()
+	j.table.put("2", "theirs")
+	j.table.put("extra2", "theirs")
+	j.die()
+	j.must(g.Client)
+	if *waits != (flush.Waits{Changes: 1, Deletes: 2}) {
+		t.Errorf("%+v waits", *waits)
+	}
+	theirs := 0
+	for _, v := range j.table.texts() {
+		if v == "theirs" {
+			theirs++
+		}
+	}
+	if theirs != 3 {
+		t.Errorf("the rows are %v", j.table.texts())
+	}
+	j.accept()
+	j.die()
+	j.mustEqual(g.Client)
+}
+
+func TestAModeDecidesInsteadOfAsking(t *testing.T) {
+	for mode, want := range map[flush.AdoptMode]string{
+		flush.AdoptInsertOnly: "differs:theirs extra:theirs new:ours", flush.AdoptOverwrite: "differs:ours extra:theirs new:ours",
+		flush.AdoptDelete: "differs:ours new:ours",
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			g := newRig(t)
+			j := newCaptureJob(t, g.redis)
+			j.options.MaxPct = 100
+			waits := asking(j)
+			j.adopt.Mode = mode
+			j.table.put("differs", "theirs")
+			j.table.put("extra", "theirs")
+			g.Do("SET", "s:differs", "ours")
+			g.Do("SET", "s:new", "ours")
+			for range 2 {
+				j.must(g.Client)
+				j.has(want)
+				j.die()
+			}
+			if told := j.told(); strings.Count(told, "all keys are read") != 1 || *waits != (flush.Waits{}) {
+				t.Errorf("%+v waits, told %q", *waits, told)
+			}
+			j.adopt.Mode = flush.AdoptAsk
+			j.must(g.Client)
+			j.has(want)
+		})
+	}
+}
+
+// max_pct is no part of what is accepted.
+func TestAcceptanceDoesNotLiftMaxPct(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	asking(j)
+	g.Do("SET", "s:1", "ours")
+	for id := range 9 {
+		j.table.put(fmt.Sprint("extra", id), "theirs")
+	}
+	j.must(g.Client)
+	j.accept()
+	j.die()
+	if err := j.run(t.Context()); err == nil || !strings.Contains(err.Error(), "max_pct allows 10 %") {
+		t.Errorf("%v", err)
+	}
+	if n := j.table.Count("rows"); n < 10 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// A table that is empty, or has what the keys say, asks nothing; nor does a mapping that was accepted before.
+func TestWhatNeedsNoAcceptance(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	j.options.MaxPct = 100
+	waits := asking(j)
+	g.Do("SET", "s:1", "ours")
+	j.mustEqual(g.Client) // the table was empty
+	j.table.put("2", "theirs")
+	j.table.SetPlace("capture", "s:<id>", "") // a pass is owed, and the rows are the job's
+	j.die()
+	j.mustEqual(g.Client)
+	j.die()
+	j.columns["v"] = mapping.ColumnSpec{From: "$key"} // another mapping
+	j.mustPass(g.Client)
+	if waits.Changes == 0 {
+		t.Fatalf("%+v waits, rows %v", *waits, j.table.texts())
+	}
+	j.die()
+	j.columns["v"] = mapping.ColumnSpec{From: "$value"} // a rollback
+	j.mustEqual(g.Client)
+	if *waits != (flush.Waits{}) {
+		t.Errorf("%+v waits", *waits)
+	}
+}

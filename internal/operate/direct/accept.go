@@ -1,0 +1,62 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/daemon/tasks"
+	"baton/internal/flush"
+)
+
+// Accepted is what somebody has accepted that the next pass of a job may do to rows that it never wrote.
+type Accepted struct {
+	Job     string `json:"job"`
+	Table   string `json:"table"`
+	Keys    string `json:"keys"`    // their pattern: every row of it is the job's from now on
+	Changes int64  `json:"changes"` // at most
+	Deletes int64  `json:"deletes"`
+	By      string `json:"by"`
+}
+
+// AcceptJob accepts what a pass of a job has left alone. It is recorded in the job's database, for the mapping that the job has now:
+// the leader makes another pass, which does no more than that.
+func AcceptJob(ctx context.Context, c config.Config, name, by string) (a Accepted, err error) {
+	f, err := openFlush(c, name)
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	flushed, err := tasks.Flush(f.job, f.store)
+	if err != nil {
+		return a, fmt.Errorf("job %q: %w", name, err)
+	}
+	flushed.NodeID, flushed.Sink = c.Node.ID, f.database
+	pipeline, err := flush.New(flushed)
+	if err != nil {
+		return a, err
+	}
+	digest, err := pipeline.Digest(ctx)
+	if err != nil {
+		return a, err
+	}
+	record := flush.AdoptionName(digest)
+	was, err := f.database.Recorded(ctx, name, record)
+	if err != nil {
+		return a, err
+	}
+	text, err := flush.Accept(was, by, time.Now())
+	if err != nil {
+		return a, fmt.Errorf("job %q: %w: no pass has found rows that the job never wrote and that it would change or delete", name, err)
+	}
+	waits, _ := flush.ParseWaits(was)
+	a = Accepted{Job: name, Table: f.job.Flush.To.Table, Keys: f.job.Flush.From.Key, Changes: waits.Changes, Deletes: waits.Deletes, By: by}
+	if err := f.database.Replace(ctx, name, record, was, text); errors.Is(err, flush.ErrMoved) {
+		return a, fmt.Errorf("job %q: a pass has counted again meanwhile: look at the plan, and accept once more", name)
+	} else if err != nil {
+		return a, err
+	}
+	return a, nil
+}
