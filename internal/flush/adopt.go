@@ -20,10 +20,11 @@ import (
 //
 //	waits CHANGES DELETES          a pass has left so many rows alone
 //	accepted CHANGES DELETES WHEN BY   somebody has accepted them: the next pass may do that much
-//	adopted                        a pass has left nothing alone: the rows are the job's
+//	adopted                        a pass has left nothing alone, or found no row: the rows are the job's
 //
 // A pass that would do more than was accepted leaves the rest, and it waits again. The record is written before the basis of
-// the pass, so a crash in between leads to one more pass with the same rights.
+// the pass, so a crash in between leads to one more pass with the same rights. The basis of a job that is new is recorded
+// before its first page, as begun: a place without a basis is that of a job which ran before anybody asked, and owns its rows.
 
 // AdoptMode says what a pass may do to rows that are there.
 type AdoptMode string
@@ -76,7 +77,10 @@ const (
 var ErrNothingWaits = errors.New("flush: nothing waits to be accepted")
 
 // ParseWaits reads what waits; ok is false if nothing does.
-func ParseWaits(text string) (w Waits, ok bool) { return w, w.read(adoptWaits, text) }
+func ParseWaits(text string) (w Waits, ok bool) {
+	ok = w.read(adoptWaits, text)
+	return w, ok
+}
 
 // read reads a record of that beginning.
 func (w *Waits) read(state, text string) bool {
@@ -88,8 +92,20 @@ func (w *Waits) read(state, text string) bool {
 	return err == nil
 }
 
-// Accept is the record by which somebody accepts what waits.
+// ParseAccepted reads what was accepted, and by whom; ok is false if nothing was.
+func ParseAccepted(text string) (w Waits, by string, ok bool) {
+	if words := strings.SplitN(text, " ", 5); len(words) == 5 {
+		by = words[4]
+	}
+	ok = w.read(adoptAccepted, text)
+	return w, by, ok
+}
+
+// Accept is the record by which somebody accepts what waits. What was accepted before stays as it is.
 func Accept(text, by string, at time.Time) (string, error) {
+	if _, _, ok := ParseAccepted(text); ok {
+		return text, nil
+	}
 	w, ok := ParseWaits(text)
 	if !ok {
 		return "", ErrNothingWaits
@@ -103,11 +119,20 @@ type guard struct {
 	may, did, left Waits
 }
 
-// guardOf is the guard of a pass.
-func (r *run) guardOf(ctx context.Context) (*guard, error) {
+// guardOf is the guard of a stage that is a pass.
+func (r *run) guardOf(ctx context.Context, source Source, stage Stage) (*guard, error) {
 	a := r.cfg.Adopt
-	if a.Differ == nil || len(r.m.Plan().Key) == 0 || r.m.Adds() {
+	sweeper, ok := source.(KeySweeper)
+	if !ok || !sweeper.Passed(stage).Everything || a.Differ == nil || len(r.m.Plan().Key) == 0 || r.m.Adds() {
 		return nil, nil
+	}
+	was, ok := parseBasis(r.recorded)
+	if !ok { // before its place: without a basis that would be of an earlier version
+		now := r.basis()
+		now.waits = begun
+		if err := r.recordBasis(ctx, now); err != nil {
+			return nil, err
+		}
 	}
 	switch a.Mode {
 	case AdoptInsertOnly:
@@ -117,7 +142,7 @@ func (r *run) guardOf(ctx context.Context) (*guard, error) {
 	case AdoptDelete:
 		return nil, nil
 	}
-	if was, ok := parseBasis(r.recorded); ok && was.mapping == r.basis().mapping && was.waits == "" || r.adoption == adoptAdopted {
+	if ok && was.owned(r.basis().mapping) || r.adoption == adoptAdopted {
 		return nil, nil
 	}
 	g := &guard{}
@@ -125,10 +150,11 @@ func (r *run) guardOf(ctx context.Context) (*guard, error) {
 		return g, nil
 	}
 	empty, err := r.isEmpty(ctx)
-	if empty || err != nil {
-		return nil, err
+	if err != nil || !empty {
+		return g, err
 	}
-	return g, nil
+	// If the pass dies what it has written is the job's.
+	return nil, r.recordAdoption(ctx, adoptAdopted)
 }
 
 // isEmpty reports whether the table has no row.
@@ -245,25 +271,31 @@ func (g *guard) leftAlone() Waits {
 	return g.left
 }
 
-// recordAdoption records what a complete pass has left alone.
-func (r *run) recordAdoption(ctx context.Context, left Waits) error {
+// recordLeft records what a complete pass has left alone.
+func (r *run) recordLeft(ctx context.Context, left Waits) error {
 	a := r.cfg.Adopt
 	if a.Differ == nil {
 		return nil
 	}
-	text := adoptAdopted
-	switch {
-	case left == Waits{}:
-	case a.Mode != AdoptAsk:
+	if left == (Waits{}) {
+		r.waits(left)
+		return r.recordAdoption(ctx, adoptAdopted)
+	}
+	what := fmt.Sprintf("table %q had rows that job %q never wrote. A pass over all keys would change %d and delete %d of them, and "+
+		"has left them as they are", r.cfg.Mapping.Table, r.cfg.Job, left.Changes, left.Deletes)
+	if a.Mode != AdoptAsk {
+		r.note(fmt.Sprintf("%s, as `adopt: %s` says", what, a.Mode))
 		r.waits(Waits{})
 		return nil
-	default:
-		text = fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes)
-		r.note(fmt.Sprintf("table %q had rows that job %q never wrote. A pass over all keys would change %d and delete %d of them, and has left them as "+
-			"they are; what the application changes is written. `baton job preview %s --all` shows them, `baton job accept %s` accepts "+
-			"that they are the job's", r.cfg.Mapping.Table, r.cfg.Job, left.Changes, left.Deletes, r.cfg.Job, r.cfg.Job))
 	}
+	r.note(fmt.Sprintf("%s; what the application changes is written. `baton job preview %s --all` shows them, `baton job accept %s` accepts "+
+		"that they are the job's", what, r.cfg.Job, r.cfg.Job))
 	r.waits(left)
+	return r.recordAdoption(ctx, fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes))
+}
+
+// recordAdoption records what was accepted of the present mapping.
+func (r *run) recordAdoption(ctx context.Context, text string) error {
 	if text == r.adoption {
 		return nil
 	}

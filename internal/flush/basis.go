@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,18 +33,25 @@ const (
 type basis struct {
 	mapping string // the digest of the mapping
 	table   string // see row.Table.Identity
-	waits   string // in which mode the pass has left rows alone; "": it has not
+	// waits says that the job owns not all rows: the mode in which the last pass has left some alone, or begun, of a job
+	// whose first pass has not ended.
+	waits string
 }
 
-const noTable = "-"
+const (
+	begun   = "begun"
+	noTable = "-"
+)
 
 func (b basis) String() string {
-	text := basisVersion + " " + b.mapping + " " + cmp.Or(b.table, noTable)
-	if b.waits != "" {
-		text += " " + b.waits
+	if b.waits == "" { // as earlier versions read and wrote it
+		return strings.TrimSpace(basisVersion + " " + b.mapping + " " + b.table)
 	}
-	return text
+	return strings.Join([]string{basisVersion, b.mapping, cmp.Or(b.table, noTable), b.waits}, " ")
 }
+
+// owned reports whether the rows that a pass with the mapping meets are the job's.
+func (b basis) owned(mapping string) bool { return b.mapping == mapping && b.waits == "" }
 
 // parseBasis reads what String wrote; not ok: nothing or something else is recorded.
 func parseBasis(text string) (b basis, ok bool) {
@@ -98,7 +106,9 @@ func (r *run) compareBasis(ctx context.Context, source KeySweeper, position, rec
 	switch {
 	case !ok:
 		r.note(source.Name() + ": the place of the job has no digest of its mapping: the present one is taken, without a pass")
-		return r.recordBasis(ctx, now)
+		return errors.Join(r.recordOwned(ctx), r.recordBasis(ctx, now))
+	case was.waits == begun && was.mapping == now.mapping:
+		return nil // the place owes the pass still
 	case was.mapping != now.mapping:
 		source.Reread(OtherMapping, "the mapping of the job was changed")
 	case was.table != now.table && was.table != "" && now.table != "":
@@ -106,9 +116,19 @@ func (r *run) compareBasis(ctx context.Context, source KeySweeper, position, rec
 	case was.waits != "" && (was.waits != string(r.cfg.Adopt.Mode) || r.cfg.Adopt.Mode == AdoptAsk && !r.stillWaits()):
 		source.Reread(OtherMapping, "what it may do to rows that were there before was decided")
 	case was != now: // the database can tell now, or cannot any more
-		return r.recordBasis(ctx, now)
+		return errors.Join(r.recordOwned(ctx), r.recordBasis(ctx, now))
 	}
-	return nil
+	return r.recordOwned(ctx)
+}
+
+// recordOwned records that the rows are the job's, of one that ran before that was recorded: so a job that is changed, and
+// changed back, asks nothing.
+func (r *run) recordOwned(ctx context.Context) error {
+	was, ok := parseBasis(r.recorded)
+	if r.adoption != "" || r.cfg.Adopt.Differ == nil || ok && !was.owned(r.basis().mapping) {
+		return nil
+	}
+	return r.recordAdoption(ctx, adoptAdopted)
 }
 
 // stillWaits reports whether nobody has accepted yet what waits, and tells of it.
@@ -130,8 +150,8 @@ func (r *run) readOn(ctx context.Context, source Source, stage Stage) error {
 	if !passed.Everything || passed.Missed != nil {
 		return nil // the next pass owes it still
 	}
-	left := r.guard.leftAlone()
-	if err := r.recordAdoption(ctx, left); err != nil {
+	left := stage.guard.leftAlone()
+	if err := r.recordLeft(ctx, left); err != nil {
 		return err
 	}
 	now := r.basis()

@@ -162,6 +162,8 @@ type Stage struct {
 	// Rows is for Read, from the pipeline: how a source of changes finds the rows that its keys have. nil: it yields
 	// what is Gone without.
 	Rows RowFinder
+	// guard bounds what a pass does to rows that are there.
+	guard *guard
 }
 
 // Page is what one transaction writes.

@@ -156,7 +156,7 @@ func (c *converting) one(
 	defer c.left(p) // after a panic, too: other shards wait for the place
 	w, err := c.convert(source, stage, p)
 	if err == nil {
-		w.batch.Rows, err = c.guard.keep(ctx, c.run, source, w.batch.Rows)
+		w.batch.Rows, err = stage.guard.keep(ctx, c.run, source, w.batch.Rows)
 	}
 	if err != nil {
 		return err

@@ -29,7 +29,6 @@ type run struct {
 	fresh    bool   // the table's catalogue was read just now
 	recorded string // the basis in the database: see basis
 	adoption string // what is recorded of the acceptance of its mapping: see guard
-	guard    *guard // of the pass that is under way; nil: it may do everything
 
 	// stop ends what is done for all shards, if there are several.
 	stop context.CancelCauseFunc
@@ -143,11 +142,9 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := r.adopt(ctx, source, stage); err != nil {
 			return err
 		}
-		stage.Rows, r.guard = r.finder(), nil
-		if sweeper, ok := source.(KeySweeper); ok && sweeper.Passed(stage).Everything {
-			if r.guard, err = r.guardOf(ctx); err != nil {
-				return err
-			}
+		stage.Rows = r.finder()
+		if stage.guard, err = r.guardOf(ctx, source, stage); err != nil {
+			return err
 		}
 		if err := r.finish(ctx, source, stage, began); err != nil {
 			return err

@@ -97,14 +97,14 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 		}
 	}
 	var all int64
-	if !passed.Confirmed || r.guard != nil {
+	if !passed.Confirmed || stage.guard != nil {
 		var gone int64
 		err := r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error {
 			missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
 			gone, all = gone+int64(len(missing)), all+int64(len(texts))
 			return err
 		})
-		if err == nil && r.guard.leaves(gone) {
+		if err == nil && stage.guard.leaves(gone) {
 			return nil
 		}
 		if err == nil {
@@ -118,7 +118,7 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	err := r.eachKeyPage(ctx, KeyRange{Limit: sweepRows}, func(texts [][]string) error {
 		missing, err := r.missing(ctx, sweeper, r.vanished.records(texts))
 		gone := deleted + int64(len(missing))
-		if err == nil && r.guard.leaves(gone) {
+		if err == nil && stage.guard.leaves(gone) {
 			return errLeft
 		}
 		if err == nil {

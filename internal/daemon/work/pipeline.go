@@ -44,6 +44,9 @@ func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to
 		}
 	}
 	c.Adopt.OnWaits = func(w flush.Waits) { done.waits.Store(w.Changes + w.Deletes + 1) }
+	if c.Adopt.Differ == nil {
+		c.Adopt.OnWaits(flush.Waits{}) // the job may have been another one
+	}
 	c.OnNote = func(text string) { to.Log.Warn(text, zap.String("job", c.Job)) }
 	return flush.New(c)
 }

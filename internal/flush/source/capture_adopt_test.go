@@ -223,3 +223,92 @@ func TestWhatNeedsNoAcceptance(t *testing.T) {
 		t.Errorf("%+v waits", *waits)
 	}
 }
+
+// A job that ran before baton asked has a place, and at most a basis. Its rows are its own, in the mapping that it had, too.
+func TestAJobThatRanBeforeAsksNothing(t *testing.T) {
+	for _, how := range []string{"", "basis", "pass", "basis pass"} {
+		g := newRig(t)
+		j := newCaptureJob(t, g.redis)
+		j.options.MaxPct = 100
+		g.Do("SET", "s:1", "ours")
+		j.mustEqual(g.Client) // asks nothing, and records no acceptance
+		if !strings.Contains(how, "basis") {
+			j.table.SetPlace("capture", "basis", "")
+		}
+		j.die()
+		waits := asking(j)
+		j.must(g.Client)
+		j.die()
+		if strings.Contains(how, "pass") {
+			j.table.put("1", "theirs")
+			j.table.put("extra", "theirs")
+			j.table.SetPlace("capture", "s:<id>", "")
+			j.mustEqual(g.Client)
+			j.die()
+		}
+		j.columns["v"] = mapping.ColumnSpec{From: "$key"}
+		j.mustPass(g.Client)
+		if waits.Changes == 0 {
+			t.Errorf("another mapping: %+v waits", *waits)
+		}
+		j.die()
+		j.columns["v"] = mapping.ColumnSpec{From: "$value"}
+		j.mustEqual(g.Client)
+		if *waits != (flush.Waits{}) {
+			t.Errorf("the mapping that it had: %+v waits", *waits)
+		}
+	}
+}
+
+// A node with the old file accepts what that has left alone, and nothing of another one.
+func TestAcceptanceIsOfOneMapping(t *testing.T) {
+	g := newRig(t)
+	j := newCaptureJob(t, g.redis)
+	j.options.MaxPct = 100
+	waits := asking(j)
+	j.table.put("1", "theirs")
+	g.Do("SET", "s:1", "ours")
+	j.must(g.Client)
+	old, err := j.pipeline.Digest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.die()
+	j.columns["v"] = mapping.ColumnSpec{From: "$key"}
+	j.mustPass(g.Client)
+	text, err := flush.Accept(j.acceptance(old), "ann", time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.table.SetPlace("capture", flush.AdoptionName(old), text)
+	j.die()
+	j.mustPass(g.Client)
+	if rows := j.table.texts(); rows["1"] != "theirs" || *waits == (flush.Waits{}) {
+		t.Errorf("%+v waits, rows %v", *waits, rows)
+	}
+}
+
+// Two jobs have one table. What one of them wrote, or may, the other one has never written.
+func TestTwoJobsOnOneTableAskEachForItself(t *testing.T) {
+	g := newRig(t)
+	one, two := newCaptureJob(t, g.redis), newCaptureJob(t, g.redis)
+	one.options.OnMissing = "ignore"
+	two.name, two.options.Key, two.table, two.options.MaxPct = "two", "q:<id>", one.table, 100
+	waits, others := asking(one), asking(two)
+	one.table.put("theirs", "theirs")
+	g.Do("MSET", "s:1", "one", "s:both", "one", "s:theirs", "one", "q:2", "two", "q:both", "two")
+	one.must(g.Client)
+	one.accept()
+	one.must(g.Client)
+	one.has("1:one both:one theirs:one")
+	if err := two.until(func() bool { return two.table.texts()["2"] == "two" && *others != (flush.Waits{}) }); err != nil {
+		t.Fatal(err)
+	}
+	one.has("1:one 2:two both:one theirs:one")
+	if *waits != (flush.Waits{}) || *others != (flush.Waits{Changes: 1, Deletes: 3}) { // 1, theirs and the mark
+		t.Errorf("%+v and %+v wait", *waits, *others)
+	}
+	if text := one.table.Place("two", "basis"); !strings.HasSuffix(text, " ask") {
+		t.Errorf("the basis of the other is %q", text)
+	}
+}

@@ -104,7 +104,7 @@ func (j *captureJob) live() {
 		j.t.Fatal(err)
 	}
 	cfg := flush.Config{
-		Job: "capture", NodeID: "n", Sink: j.table, Lanes: max(1, o.Lanes),
+		Job: cmp.Or(j.name, "capture"), NodeID: "n", Sink: j.table, Lanes: max(1, o.Lanes),
 		Mapping: mapping.Spec{Table: cmp.Or(j.into, "rows"), Key: j.table.key, Columns: maps.Clone(j.columns)},
 		NewID:   func() (string, error) { j.ids++; return fmt.Sprint("stage", j.ids), nil },
 		OnNote: func(text string) {

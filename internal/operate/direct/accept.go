@@ -51,8 +51,11 @@ func AcceptJob(ctx context.Context, c config.Config, name, by string) (a Accepte
 	if err != nil {
 		return a, fmt.Errorf("job %q: %w: no pass has found rows that the job never wrote and that it would change or delete", name, err)
 	}
-	waits, _ := flush.ParseWaits(was)
-	a = Accepted{Job: name, Table: f.job.Flush.To.Table, Keys: f.job.Flush.From.Key, Changes: waits.Changes, Deletes: waits.Deletes, By: by}
+	waits, who, _ := flush.ParseAccepted(text)
+	a = Accepted{Job: name, Table: f.job.Flush.To.Table, Keys: f.job.Flush.From.Key, Changes: waits.Changes, Deletes: waits.Deletes, By: who}
+	if text == was {
+		return a, nil
+	}
 	if err := f.database.Replace(ctx, name, record, was, text); errors.Is(err, flush.ErrMoved) {
 		return a, fmt.Errorf("job %q: a pass has counted again meanwhile: look at the plan, and accept once more", name)
 	} else if err != nil {
