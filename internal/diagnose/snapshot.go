@@ -24,6 +24,8 @@ type Snapshot struct {
 	Now     time.Time `json:"now,omitzero"`     // when it was gathered, by this node's clock
 	Leader  *Leader   `json:"leader"`           // null: no client holds the lock, or it is not known who does
 	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why no node may lead yet: "in quarantine for another 4s"
+	// Held is until when the last term had its lease at most; zero: not known.
+	Held time.Time `json:"-"`
 	// LastLeader is who led when the state was last read, as it was then, of a state that
 	// could not be refreshed: its lease has ended since, and who leads is not known.
 	LastLeader *Leader `json:"last_leader,omitempty"`
@@ -74,10 +76,11 @@ type Leader struct {
 
 // Lock is an election of its own beside the node's, for some of the jobs.
 type Lock struct {
-	Key     string  `json:"key"`
-	Leader  *Leader `json:"leader"`
-	Vacancy string  `json:"vacancy,omitzero"` // without a leader, why no node may lead yet
-	Last    *Event  `json:"last_event,omitempty"`
+	Key     string    `json:"key"`
+	Leader  *Leader   `json:"leader"`
+	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why no node may lead yet
+	Held    time.Time `json:"-"`                // as of the Snapshot
+	Last    *Event    `json:"last_event,omitempty"`
 }
 
 // Pause is that an operator wants no leader, or that a job is not run.
@@ -261,6 +264,8 @@ type Event struct {
 	// their metrics.
 	Code   string `json:"code,omitzero"`
 	Reason string `json:"reason,omitzero"`
+	// Over is when the lease of an expired term ended: the next leader writes the event, maybe long after.
+	Over time.Time `json:"over,omitzero"`
 }
 
 // Why is why it happened; "" where Event says it all, or nothing is known. What Event or Code says is

@@ -43,6 +43,7 @@ type Picture struct {
 	Forged bool          // the stored epoch is invalid: see [elector.ErrEpoch]
 	Since  time.Time     // when that term began
 	TTL    time.Duration
+	Held   time.Time // until when that term had the lease at most; zero: not known
 	Nodes  []Node
 	Events []Event // newest first
 	Control
@@ -67,6 +68,7 @@ type Event struct {
 	Epoch  int64
 	Code   elector.Code // why, where Event does not say it all
 	Reason string
+	Over   time.Time // of an expired term: when its lease ended; zero: not known
 }
 
 // Picture reads everything in one round trip; events is how many of the newest.
@@ -121,6 +123,7 @@ func decodePicture(replies []any) (Picture, error) {
 	p.Forged = term["epoch"] != "" && !counts || !Plausible(max(p.Epoch, number(term["floor"])), 0, p.Now.UnixMilli())
 	p.Since = timeOf(number(term["since"]))
 	p.TTL = milliseconds(number(term["ttl_ms"]))
+	p.Held = timeIn(term["held_until"])
 	if p.Owner != "" && p.Owner == term["owner"] {
 		p.Leader = term["node_id"]
 	}
@@ -188,7 +191,7 @@ func decodeEvents(reply any) ([]Event, error) {
 		}
 		ms, _, _ := strings.Cut(id, "-")
 		events = append(events, Event{At: timeOf(number(ms)), Event: m["event"], NodeID: m["node_id"], Epoch: number(m["epoch"]),
-			Code: elector.Code(m["code"]), Reason: m["reason"]})
+			Code: elector.Code(m["code"]), Reason: m["reason"], Over: timeIn(m["over_ms"])})
 	}
 	return events, nil
 }
@@ -197,6 +200,14 @@ func decodeEvents(reply any) ([]Event, error) {
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
+}
+
+// timeIn is a time in ms that our own scripts wrote; zero for none.
+func timeIn(s string) time.Time {
+	if n := number(s); n > 0 {
+		return timeOf(n)
+	}
+	return time.Time{}
 }
 
 // Forget removes nodes from the list whose last heartbeat is older than before.

@@ -154,8 +154,10 @@ func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
 	a, b := newLock(t, s, "baton", "a", time.Minute), newLock(t, s, "baton", "b", time.Minute)
+	const held = "1700000000123" // the lease of the term before, long ago
 	runOut := func() {
 		t.Helper()
+		r.Client(t).Do("HSET", "{baton}:term", "held_until", held)
 		r.Client(t).Do("PEXPIRE", "baton", 1)
 		testsupport.Await(t, "the lease runs out", func() bool { return r.Client(t).Num("EXISTS", "baton") == 0 })
 	}
@@ -183,6 +185,14 @@ func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 	var words []string
 	for _, e := range p.Events {
 		words = append(words, e.NodeID+" "+e.Event)
+	}
+	for _, e := range p.Events {
+		if over := e.Over.UnixMilli(); e.Event == "expired" && over != 1700000000123 || e.Event != "expired" && !e.Over.IsZero() {
+			t.Errorf("%s of %s: its lease ended at %v", e.Event, e.NodeID, e.Over)
+		}
+	}
+	if left := time.Until(p.Held); left < 30*time.Second || left > 2*time.Minute {
+		t.Errorf("the lease of the term that goes on ends in %v", left)
 	}
 	if got := strings.Join(words, ", "); got != "b won, a expired, a won, b released, b won, a expired, a won" {
 		t.Errorf("history, newest first: %s", got)

@@ -155,7 +155,7 @@ local epoch = integer(math.max(before, floor, term.floor, elsewhere and now or 0
 
 present(KEYS[3], node, ARGV[4], 'leading', now)
 if term.owner and term.ended ~= '1' then
-  addEvent(KEYS[5], 'expired', term.node, integer(before), '', 'lease_ended')
+  addEvent(KEYS[5], 'expired', term.node, integer(before), '', 'lease_ended', term.held_until)
 end
 redis.call('HSET', KEYS[2], 'epoch', epoch, 'owner', owner, 'node_id', node, 'since', integer(now),
   'ttl_ms', ttl, 'run_id', here.run_id, 'replid', here.replid, 'ended', '0', 'held_until', integer(now + tonumber(ttl)))

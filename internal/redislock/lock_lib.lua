@@ -32,7 +32,11 @@ end
 -- key without an expiry, is that write. Else no node could lead where only the leader's flushes free memory.
 local function beginWriting(key) redis.pcall('PERSIST', key) end
 -- The history is optional: a Redis user that may not write it can still lead.
-local function addEvent(events, event, node, epoch, reason, code)
-  redis.pcall('XADD', events, 'MAXLEN', '~', 1000, '*', 'event', event, 'node_id', node or '', 'epoch', epoch or '', 'reason', reason,
-    'code', code or '')
+-- over is when the term's lease had ended, where another node writes the event, maybe long after.
+local function addEvent(events, event, node, epoch, reason, code, over)
+  local fields = {'event', event, 'node_id', node or '', 'epoch', epoch or '', 'reason', reason, 'code', code or ''}
+  if over then
+    fields[#fields + 1], fields[#fields + 2] = 'over_ms', integer(over)
+  end
+  redis.pcall('XADD', events, 'MAXLEN', '~', 1000, '*', unpack(fields))
 end

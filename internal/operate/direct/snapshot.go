@@ -42,7 +42,7 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 	if err != nil {
 		return s, err
 	}
-	s.Leader, s.Vacancy, s.Paused = leaderOf(p), vacancy(p), pauseOf(p)
+	s.Leader, s.Vacancy, s.Paused, s.Held = leaderOf(p), vacancy(p), pauseOf(p), p.Held
 	s.Nodes, s.Events = nodesOf(p, views[0].Poll), eventsOf(p)
 	s.RolloutWithin = text.Seconds(views[0].Rollout.Within)
 	for i, v := range views {
@@ -52,7 +52,7 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 			if err != nil {
 				return s, err
 			}
-			l := diagnose.Lock{Key: v.LockKey, Leader: leaderOf(other), Vacancy: vacancy(other)}
+			l := diagnose.Lock{Key: v.LockKey, Leader: leaderOf(other), Vacancy: vacancy(other), Held: other.Held}
 			if events := eventsOf(other); len(events) > 0 {
 				l.Last = &events[0]
 			}
@@ -217,7 +217,7 @@ func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisl
 func eventsOf(p redislock.Picture) []diagnose.Event {
 	events := make([]diagnose.Event, len(p.Events))
 	for i, e := range p.Events {
-		events[i] = diagnose.Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Code: string(e.Code), Reason: e.Reason}
+		events[i] = diagnose.Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Code: string(e.Code), Reason: e.Reason, Over: e.Over}
 	}
 	return events
 }

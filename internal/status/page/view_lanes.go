@@ -66,7 +66,7 @@ func historiesOf(s diagnose.Snapshot, others map[string][]diagnose.Event, now ti
 	all := []lockHistory{{key: s.LockKey, state: s}}
 	for _, l := range s.Locks {
 		under := s
-		under.Leader, under.LastLeader, under.Events = l.Leader, nil, others[l.Key]
+		under.Leader, under.LastLeader, under.Held, under.Events = l.Leader, nil, l.Held, others[l.Key]
 		all = append(all, lockHistory{key: l.Key, state: under})
 	}
 	for i := range all {

@@ -69,7 +69,7 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 			if current != nil && current.node == e.NodeID {
 				at := e.At
 				if e.Event == "expired" { // written by the next leader, maybe long after
-					at = ledUntil(s, *current, e.At, now)
+					at = leaseOver(e.Over, current.from, ledUntil(s, *current, e.At, now))
 				}
 				current.inOrder, current.paused = e.InOrder(), e.Code == "paused"
 				end(at, ended(e), eventTone(e.Event))
@@ -91,9 +91,17 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	case l != nil && l.NodeID == current.node:
 		end(now.Add((l.LeaseLeft - s.Age).Duration()), "its lease ran out, as far as is known", bad)
 	default:
-		end(ledUntil(s, *current, now, now), "its lease ran out, and no node has taken over", bad)
+		end(leaseOver(s.Held, current.from, ledUntil(s, *current, now, now)), "its lease ran out, and no node has taken over", bad)
 	}
 	return all
+}
+
+// leaseOver is the end of a term's lease, if that is known to lie within the term.
+func leaseOver(lease, from, by time.Time) time.Time {
+	if lease.After(from) && lease.Before(by) {
+		return lease
+	}
+	return by
 }
 
 // ledUntil is when a term ended at the latest whose end was not seen, but that was over by a

@@ -165,6 +165,15 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	if v := newTimeline(s, now); v.Terms[1].Node != "c" || v.Terms[1].For != "1 min 35 s" {
 		t.Errorf("its successor came eight minutes later: %+v", v.Terms[1])
 	}
+	// Where its lease is known to have ended, neither the page nor its next leader counts the gap to its term.
+	s.Events[1].Over = now.Add(-9*time.Minute - 30*time.Second)
+	if v := newTimeline(s, now); v.Terms[1].Node != "c" || v.Terms[1].For != "30 s" {
+		t.Errorf("its lease ended after 30 s: %+v", v.Terms[1])
+	}
+	s.Events, s.Held = s.Events[2:], now.Add(-9*time.Minute-40*time.Second)
+	if v := newTimeline(s, now); v.Terms[0].Node != "c" || v.Terms[0].For != "20 s" {
+		t.Errorf("nobody has taken over, and its lease ended after 20 s: %+v", v.Terms[0])
+	}
 	if v := newTimeline(diagnose.Snapshot{Now: now}, now); v.Lanes != nil {
 		t.Errorf("nothing has happened, and yet: %+v", v)
 	}
