@@ -101,11 +101,13 @@ func check(cmd *cobra.Command, e cmdline.Env, path string, files bool) (checked,
 	if report.Jobs, report.Databases = len(c.Jobs), len(c.Databases); err != nil {
 		return report, err
 	}
+	wrong := doctor.CheckDatabases(c, files)
 	if files {
-		wrong, doubts := doctor.CheckFiles(c, doctor.Options{ConfigFile: path, Unit: doctor.UnitOf(path), Getenv: e.Getenv})
-		if report.Warnings = append(report.Warnings, doubts...); len(wrong) > 0 {
-			return report, cmdline.UsageError(wrong)
-		}
+		found, doubts := doctor.CheckFiles(c, doctor.Options{ConfigFile: path, Unit: doctor.UnitOf(path), Getenv: e.Getenv})
+		wrong, report.Warnings = append(found, wrong...), append(report.Warnings, doubts...)
+	}
+	if len(wrong) > 0 {
+		return report, cmdline.UsageError(wrong.Sorted())
 	}
 	report.OK = true
 	report.Schedules, err = direct.NextOfAll(c, time.Now(), shownSlots)

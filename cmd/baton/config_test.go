@@ -223,6 +223,27 @@ func TestNoCommandPrintsASecret(t *testing.T) {
 	}
 }
 
+// What run does not start with, check finds, with the same words and exit code.
+func TestCheckRefusesADSNWithWhichRunDoesNotStart(t *testing.T) {
+	c := newCLI(t)
+	c.file("two.dsn", "u:x@127.0.0.1:1/db\n")
+	for _, database := range []string{
+		`{driver: postgres, dsn: "postgres://app:S3cret@Passw0rd@host/db"}`, `{driver: mysql, dsn_file: two.dsn}`,
+	} {
+		c.file("a.yaml", "redis: {url: \"redis://127.0.0.1:1\"}\nhttp: {listen: off, admin_socket: off}\ndatabases:\n  main: "+database+"\n")
+		checked := c.run("config", "check", "a.yaml")
+		if checked.code != cmdline.ExitUsage || !strings.HasPrefix(checked.stderr, "baton: a.yaml:4:") || strings.Contains(checked.stderr, "Passw0rd") {
+			t.Fatalf("check %s: %+v", database, checked) // run would go on for ever
+		}
+		if ran := c.run("run", "--config", "a.yaml"); ran.code != checked.code || !strings.Contains(ran.stderr, checked.stderr) {
+			t.Errorf("run %s: %+v, want what check says: %s", database, ran, checked.stderr)
+		}
+		if text := c.run("config", "check", "--no-files", "a.yaml"); (text.code == cmdline.ExitOK) != strings.Contains(database, "dsn_file") {
+			t.Errorf("check --no-files %s: %+v", database, text)
+		}
+	}
+}
+
 func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	c := newCLI(t)
 	c.want(cmdline.ExitOK, "wrote baton.yaml with the lock key baton; edit it, then: baton config check baton.yaml\n", "", "config", "init")

@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -47,22 +48,23 @@ func PasswordsIn(value string) []string {
 	return found
 }
 
-// passwordsOfURL reads the password before the host; rest is what follows the scheme.
+// passwordsOfURL reads the password before the host; rest is what follows the scheme. An @, a / or a ? that is not
+// percent-encoded may be a part of it: then it comes as one reader of URLs understands it, and as another.
 func passwordsOfURL(whole, rest string) []string {
 	u, err := url.Parse(whole)
 	if err == nil && u.User == nil {
 		return nil
 	}
-	if err == nil { // otherwise a / may be a part of the password
-		rest, _, _ = strings.Cut(rest, "/")
+	authority, _, _ := strings.Cut(rest, "/")
+	var found []string
+	for _, text := range []string{authority, rest} {
+		_, written, _ := strings.Cut(text[:max(strings.LastIndexByte(text, '@'), 0)], ":")
+		if written != "" && !slices.Contains(found, written) {
+			found = append(found, written)
+		}
 	}
-	_, written, _ := strings.Cut(rest[:max(strings.LastIndexByte(rest, '@'), 0)], ":")
-	if written == "" {
-		return nil
-	}
-	found := []string{written}
 	if err == nil {
-		if meant, _ := u.User.Password(); meant != written {
+		if meant, _ := u.User.Password(); meant != "" && !slices.Contains(found, meant) {
 			found = append(found, meant)
 		}
 	}

@@ -97,6 +97,8 @@ func (v *validator) webhook(path string, w *Webhook) {
 	case w.URL != "":
 		if u, err := url.Parse(w.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			v.fail(path, "want a URL: https://host/path")
+		} else if !text.IsHost(u.Hostname()) || u.Port() != "" && !validPort(u.Port()) {
+			v.fail(path, "the host is no name of a host: %s", encodePassword)
 		}
 	}
 }

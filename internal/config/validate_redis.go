@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"baton/internal/text"
 )
 
 // redis checks a Redis. It never quotes a URL or an address: it may hold a password, also
@@ -52,12 +54,20 @@ func (v *validator) deployment(r Redis) {
 	}
 }
 
+// encodePassword is the remedy where a piece of a password was taken for the host.
+const encodePassword = "percent-encode special characters of the password (@ is %40, : is %3A, / is %2F, ? is %3F, # is %23, % is %25)"
+
 // url checks one server's URL.
 func (v *validator) url(path, raw string) {
 	const want = "want redis://host:port/db, rediss://host:port/db for TLS, or unix:///path/to/redis.sock"
 	u, err := url.Parse(raw)
 	if err != nil {
 		v.fail(path, "not a URL; "+want)
+		return
+	}
+	after := u.EscapedPath() + u.RawQuery + u.EscapedFragment()
+	if u.Scheme != "unix" && u.Host != "" && (!text.IsHost(u.Hostname()) || strings.Contains(after, "@")) {
+		v.fail(path, "the host is no name of a host: %s; or write the password into password_file", encodePassword)
 		return
 	}
 	database := strings.Trim(u.Path, "/")
@@ -107,7 +117,7 @@ func (v *validator) addresses(path string, list []string, example string) {
 		switch first := slices.Index(list, addr); {
 		case strings.ContainsAny(addr, "/@"):
 			v.fail(at, "want host:port alone, for example %s; user and password have keys of their own, and tls: {} turns on TLS", example)
-		case err != nil, host == "", !validPort(port):
+		case err != nil, !text.IsHost(host), !validPort(port):
 			v.fail(at, "want host:port, for example %s", example)
 		case first < i:
 			v.fail(at, "the same as %s[%d]; want each once", path, first)

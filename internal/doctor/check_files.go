@@ -14,6 +14,7 @@ import (
 
 	"baton/internal/certificate"
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/secret"
 	"baton/internal/status/auth"
 )
@@ -57,6 +58,12 @@ func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 		wrong = append(wrong, keyed(c, "http.tls", err))
 	}
 	return wrong.Sorted(), doubts.Sorted()
+}
+
+// CheckDatabases are databases whose DSN cannot be used: with them the daemon does not start. Without files it
+// checks the DSNs that the configuration has itself.
+func CheckDatabases(c config.Config, files bool) config.Problems {
+	return site.CheckDatabases(c, files)
 }
 
 // credentialsEnv is where systemd puts what LoadCredential= names.

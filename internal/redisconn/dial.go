@@ -55,7 +55,7 @@ func parseURL(raw string) (place, error) {
 		return p, nil
 	}
 	if p.database, err = strconv.Atoi(database); err != nil || p.database < 0 {
-		return place{}, fmt.Errorf("%s: %q is not the number of a database", want, database)
+		return place{}, errors.New(want) // what follows may be a piece of a password
 	}
 	return p, nil
 }

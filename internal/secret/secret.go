@@ -84,9 +84,40 @@ func looksLikeToken(text string) bool {
 	return len(text) >= leastSecret && digit && letter || len(text) >= leastPlain && !other
 }
 
-// passwordsIn finds the passwords in a URL or in another DSN, without those that are too short to redact.
+// leastPiece is the shortest piece of a password that is hidden. Shorter ones are everyday words.
+const leastPiece = 6
+
+// pieces are a password's pieces, as a reader of URLs and DSNs may cut it.
+func pieces(password string) []string {
+	all := strings.FieldsFunc(password, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`@:/\?#&=;,()[]'"`, r) })
+	return slices.DeleteFunc(all, func(p string) bool { return len(p) < leastPiece || p == password })
+}
+
+// InDSN are the passwords of a DSN and their pieces. A word that the DSN has elsewhere, too, is not among them: a
+// user's name is shown.
+func InDSN(dsn string) []string {
+	return slices.DeleteFunc(passwordsIn(dsn), func(p string) bool { return strings.Count(dsn, p) > 1 && !strings.Contains(p, "@") })
+}
+
+// Hide is text with *** for each of the secrets.
+func Hide(text string, secrets []string) string {
+	var out strings.Builder
+	NewRedactor(secrets).Pass([]byte(text), true, func(b []byte) { out.Write(b) })
+	return out.String()
+}
+
+// passwordsIn finds the passwords in a URL or in another DSN and their pieces, without those that are too short to
+// redact.
 func passwordsIn(value string) []string {
-	return slices.DeleteFunc(config.PasswordsIn(value), func(p string) bool { return len(p) < LeastPassword })
+	var all []string
+	for _, p := range config.PasswordsIn(value) {
+		for _, found := range append([]string{p}, pieces(p)...) {
+			if len(found) >= LeastPassword && !slices.Contains(all, found) {
+				all = append(all, found)
+			}
+		}
+	}
+	return all
 }
 
 // Known are those of the configuration and of the files that it names: a command
@@ -108,6 +139,9 @@ func Known(c config.Config) []string {
 			least = LeastPassword
 		}
 		add(secret, least)
+		if strings.HasSuffix(key, "password") || strings.HasSuffix(key, "url") || strings.HasPrefix(key, "redis.quorum") {
+			all = append(all, pieces(secret)...)
+		}
 	}
 	variables := map[string]string{}
 	for _, j := range c.Jobs {

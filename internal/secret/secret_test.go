@@ -168,7 +168,10 @@ func TestOnlyWhatLooksLikeASecretIsTakenForOne(t *testing.T) {
 		"DATABASE_URL=postgres://u:hush@db/x":                       "hush",
 		// A DSN shows its password whatever the variable is called, and whatever the driver.
 		"STORE=redis://u:tre%40sure@db/0":              "tre%40sure tre@sure",
-		"STORE=redis://u:50%off/tre@sure@db/0":         "50%off/tre@sure",
+		"STORE=redis://u:50%off/tre@sure@db/0":         "50%off/tre@sure 50%off",
+		"STORE=postgres://u:treas@ure-chest@db/x":      "treas@ure-chest ure-chest",
+		"STORE=postgres://u:a@treasure/chest-1@db/x":   "a@treasure/chest-1 treasure chest-1",
+		"STORE=me:chest:treasure@tcp(db:3306)/x":       "chest:treasure treasure",
 		"STORE=redis://db:6379/x@treasure":             "",
 		"STORE=redis://db/0?password=tre%40sure&db=1":  "tre%40sure&db=1 tre%40sure tre@sure",
 		"STORE=me:tre@sure:/chest@tcp(db:3306)/x":      "tre@sure:/chest",

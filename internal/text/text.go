@@ -4,6 +4,7 @@ package text
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -131,3 +132,14 @@ func OneLine(text string) string {
 
 // Stamp is a time in UTC, to the second.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
+
+// IsHost reports whether a text can be the name or the address of a host. A piece of a password that
+// was taken for one mostly cannot.
+func IsHost(s string) bool {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return true
+	}
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".-_", r)
+	})
+}

@@ -5,32 +5,63 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"baton/internal/config"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/open"
 	"baton/internal/heartbeat"
+	"baton/internal/secret"
 )
 
 // Databases are the open databases by their names in the configuration.
 type Databases map[string]*sql.Store
 
-// OpenDatabases prepares all databases; it does not connect: they may come later.
+// OpenDatabases prepares all databases; it does not connect: they may come later. Its error is
+// config.Problems.
 func OpenDatabases(c config.Config) (Databases, error) {
 	open := Databases{}
-	var problems []error
+	var problems config.Problems
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		store, err := OpenDatabase(c, name)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("databases.%s: %w", name, err))
+			problems = append(problems, unusable(c, name, err))
 			continue
 		}
 		open[name] = store
 	}
 	if len(problems) > 0 {
-		return nil, errors.Join(append(problems, open.Close())...)
+		return nil, errors.Join(problems.Sorted(), open.Close())
 	}
 	return open, nil
+}
+
+// CheckDatabases are the problems with which OpenDatabases would fail. Without files it checks the DSNs
+// that the configuration has itself. An unreadable file is not among them.
+func CheckDatabases(c config.Config, files bool) (problems config.Problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		d := c.Databases[name]
+		if _, err := d.DSN(); err != nil || d.DSNFile != "" && !files {
+			continue
+		}
+		store, err := OpenDatabase(c, name)
+		if err != nil {
+			problems = append(problems, unusable(c, name, err))
+			continue
+		}
+		_ = store.Close() // there was no connection
+	}
+	return problems.Sorted()
+}
+
+// unusable is the problem of a database that cannot be opened, at its DSN.
+func unusable(c config.Config, name string, err error) config.Problem {
+	at := "databases." + name + ".dsn"
+	if c.Databases[name].DSNFile != "" {
+		at += "_file"
+	}
+	said := strings.TrimPrefix(err.Error(), fmt.Sprintf("database %q: ", name))
+	return c.Problem(at, strings.TrimPrefix(said, "dsn_file: "))
 }
 
 // OpenDatabase prepares one database; it does not connect.
@@ -40,7 +71,9 @@ func OpenDatabase(c config.Config, name string) (*sql.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets := secret.InDSN(dsn)
 	return open.Database(d.Driver, sql.Options{
+		Hide: func(said string) string { return secret.Hide(said, secrets) },
 		Name: name, DSN: dsn, TTL: c.Election.TTL, MaxConns: Connections(c, name), Pooled: d.Pooler == config.PoolerTransaction,
 		LockKey: c.Election.LockKey,
 	})

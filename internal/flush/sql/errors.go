@@ -31,6 +31,7 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.Is(err, errApplied) {
 		return err
 	}
+	err = s.clean(err)
 	if errors.Is(err, flush.ErrNoTable) {
 		return fmt.Errorf("database %q: %w", s.name, err) // it names the table
 	}
@@ -54,6 +55,30 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	}
 	return wrapped
 }
+
+// clean hides secrets of the DSN in the words of an error.
+func (s *Store) clean(err error) error {
+	said := err.Error()
+	if shown := s.shown(said); shown != said {
+		return cleaned{err, shown}
+	}
+	return err
+}
+
+func (s *Store) shown(said string) string {
+	if s.hide == nil {
+		return said
+	}
+	return s.hide(said)
+}
+
+type cleaned struct {
+	error
+	shown string
+}
+
+func (e cleaned) Error() string { return e.shown }
+func (e cleaned) Unwrap() error { return e.error }
 
 // Connecting marks the error of a connection that was not made, so that no transaction was begun.
 func Connecting(err error) error { return connecting{err} }

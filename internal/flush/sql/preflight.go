@@ -53,6 +53,9 @@ func (s *Store) inspection(r *Report, look func(inspector, Queries)) {
 		return
 	}
 	look(s.database, q)
+	for i, f := range r.findings {
+		r.findings[i].What = s.shown(f.What)
+	}
 }
 
 // inspector has the checks of one dialect.

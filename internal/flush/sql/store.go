@@ -25,6 +25,8 @@ type Options struct {
 	TTL      time.Duration
 	MaxConns int  // batches at the same time; default 4. SQLite: always 1
 	Pooled   bool // see Setup.Pooled
+	// Hide, if set, takes secrets out of what a driver's error says.
+	Hide func(said string) string
 }
 
 // Store is one database. It implements flush.Sink. Its methods may be called
@@ -37,6 +39,8 @@ type Store struct {
 	limits   Limits
 	queries  Queries
 	database Database
+
+	hide func(string) string
 
 	marks    *row.Plan // of the table of marks
 	variants cache[variantKey, *row.Plan]
@@ -72,6 +76,7 @@ func New(d *Dialect, o Options) (*Store, error) {
 		dialect: d,
 		prefix:  o.Prefix,
 		lockKey: o.LockKey,
+		hide:    o.Hide,
 		limits:  Limits{Lock: o.TTL / 2, Statement: o.TTL / 2, Idle: o.TTL / 4, Trip: o.TTL},
 	}
 	if !prefixForm.MatchString(o.Prefix) {

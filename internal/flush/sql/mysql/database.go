@@ -20,20 +20,14 @@ import (
 // quote quotes in every sql_mode.
 const quote sql.Quote = "`"
 
-var errDSN = errors.New("the DSN cannot be read: use user:password@tcp(host:3306)/database")
-
 // database is MySQL or MariaDB. What differs between the two is in comments that
 // only one of them executes, in queries.sql.
 type database struct{ *stdsql.DB }
 
 func open(s sql.Setup) (sql.Database, error) {
-	config, err := mysql.ParseDSN(s.DSN)
-	// A URL is read as the DSN of a user "mysql:", and fails when it is used.
-	if err != nil || strings.HasPrefix(s.DSN, "mysql://") || strings.HasPrefix(s.DSN, "mariadb://") {
-		return nil, errDSN
-	}
-	if config.DBName == "" {
-		return nil, errors.New("the DSN names no database: use user:password@tcp(host:3306)/database")
+	config, err := readDSN(s.DSN)
+	if err != nil {
+		return nil, err
 	}
 	if err := config.Apply(mysql.Charset("utf8mb4", "")); err != nil {
 		return nil, errDSN

@@ -23,11 +23,6 @@ import (
 // quote quotes as standard SQL does.
 const quote sql.Quote = `"`
 
-// errDSN names the form and not the text: what made a DSN unreadable is
-// often the password.
-var errDSN = errors.New(`the DSN cannot be read: use postgres://user:password@host:5432/database?sslmode=require, ` +
-	`with special characters of the password percent-encoded, or "host=… user=… dbname=…"`)
-
 // postgres is a database behind pgx's native pool. Batches go through pgconn's
 // pipeline mode with parameters encoded here: that is what spares a page of rows
 // an allocation for every value.
@@ -46,12 +41,9 @@ type postgres struct {
 }
 
 func open(s sql.Setup) (sql.Database, error) {
-	if strings.TrimSpace(s.DSN) == "" {
-		return nil, errDSN // pgx would go by the environment
-	}
-	config, err := pgxpool.ParseConfig(s.DSN)
+	config, err := readDSN(s.DSN)
 	if err != nil {
-		return nil, errDSN
+		return nil, err
 	}
 	config.MaxConns = int32(min(s.MaxConns, 1000)) + 1 // one for catalogue and migration
 	config.MinConns = 0

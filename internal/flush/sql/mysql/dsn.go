@@ -1,0 +1,43 @@
+package mysql
+
+import (
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"baton/internal/text"
+)
+
+// The errors quote nothing of the DSN: what makes one unreadable is often the password.
+const form = "user:password@tcp(host:3306)/database"
+
+var (
+	errDSN  = errors.New("the DSN cannot be read: use " + form)
+	errHost = errors.New("what the DSN has in tcp(…) is no host and port: use " + form +
+		", the password as it is, without percent-encoding")
+)
+
+// readDSN reads the form of the driver. A URL is read as the DSN of a user "mysql:", and fails when it is used.
+func readDSN(dsn string) (config *mysql.Config, err error) {
+	defer func() {
+		if recover() != nil { // the driver's way to refuse strict=
+			config, err = nil, errDSN
+		}
+	}()
+	dsn = strings.TrimSpace(dsn)
+	config, err = mysql.ParseDSN(dsn)
+	if err != nil || strings.HasPrefix(dsn, "mysql://") || strings.HasPrefix(dsn, "mariadb://") {
+		return nil, errDSN
+	}
+	if config.DBName == "" {
+		return nil, errors.New("the DSN names no database: use " + form)
+	}
+	if config.Net == "tcp" {
+		if host, _, err := net.SplitHostPort(config.Addr); err != nil || host != "" && !text.IsHost(host) {
+			return nil, errHost
+		}
+	}
+	return config, nil
+}
