@@ -337,6 +337,9 @@ type Column struct {
 	Missing string `yaml:"missing,omitempty" config:"null"`
 	// Empty is "null" to store an empty text as NULL. Default: as it is.
 	Empty string `yaml:"empty,omitempty" config:"null"`
+
+	// Place among the columns of the file, from 1: a table that baton makes has this order.
+	Place int `yaml:"-"`
 }
 
 // fromText is the short form.

@@ -131,6 +131,9 @@ func (d *decoder) entry(n ast.Node, m reflect.Value, name, at string, tag reflec
 	}
 	elem := reflect.New(m.Type().Elem()).Elem()
 	d.decode(n, elem, at, tag)
+	if column, ok := reflect.TypeAssert[*Column](elem.Addr()); ok {
+		column.Place = m.Len() + 1
+	}
 	m.SetMapIndex(reflect.ValueOf(name), elem)
 }
 
@@ -251,7 +254,7 @@ func fieldNamed(v reflect.Value, name string) (reflect.Value, reflect.StructTag,
 // keyOf is a field's name in YAML; empty for what is not configuration.
 func keyOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-	return name
+	return strings.TrimPrefix(name, "-")
 }
 
 // variable is ${NAME}; a dollar sign before it keeps it as it is.

@@ -138,13 +138,13 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 				From:  From{Type: "counters", Key: "views:[0-15]", Mode: "stage"},
 				To:    To{Database: "main", Table: "articles", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
 				Lanes: 1, BatchRows: 5000, BatchBytes: 8 << 20, DeadLetters: DeadLetters{PerBatch: 500},
-				Columns: map[string]Column{"id": {From: "$field", Op: "set"}, "views": {From: "$value", Op: "add"}},
+				Columns: map[string]Column{"id": {From: "$field", Op: "set", Place: 1}, "views": {From: "$value", Op: "add", Place: 2}},
 			}},
 			{Name: "users", Schedule: "30 2 * * *", Lock: "baton", Policy: nightly, Flush: Flush{
 				From:  From{Type: "hashes", Key: "user:<id>", Changed: "changed:user", MaxPct: 10, OnMissing: "delete"},
 				To:    To{Database: "main", Table: "users", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
 				Lanes: 1, BatchRows: 5000, BatchBytes: 8 << 20, DeadLetters: DeadLetters{PerBatch: 500},
-				Columns: map[string]Column{"id": {From: "id", Op: "set"}, "name": {From: "name", Op: "set", Missing: "error"}},
+				Columns: map[string]Column{"id": {From: "id", Op: "set", Place: 1}, "name": {From: "name", Op: "set", Missing: "error", Place: 2}},
 			}},
 		},
 	}

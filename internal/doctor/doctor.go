@@ -234,6 +234,21 @@ func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Fi
 		Consequence: "the job fails; nothing is lost, the changes wait", Remedy: "as said; other programs must not write to baton's keys"}}
 }
 
+// makesItsTables reports whether jobs write to a database, and each of them makes its table.
+func makesItsTables(jobs []config.Job, database string) bool {
+	some := false
+	for _, j := range jobs {
+		if j.Flush.To.Database != database {
+			continue
+		}
+		if j.Flush.To.Schema != "create" {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
 // examineDatabase checks a database, and the tables of the jobs that write there.
 func examineDatabase(ctx context.Context, c config.Config, name string) []Finding {
 	store, err := site.OpenDatabase(c, name)
@@ -244,7 +259,7 @@ func examineDatabase(ctx context.Context, c config.Config, name string) []Findin
 				"the file of the dsn must be readable by the user that runs doctor"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
-	found, usable := store.Preflight(ctx)
+	found, usable := store.Preflight(ctx, makesItsTables(c.Jobs, name))
 	for _, j := range c.Jobs {
 		if usable && j.Flush.To.Database == name {
 			found = append(found, examineTable(ctx, j, c.Node.ID, store)...)

@@ -158,6 +158,10 @@ func TestADatabaseWithoutItsDSNIsAFindingAmongOthers(t *testing.T) {
 	all := Examine(t.Context(), c, Options{})
 	wantFound(t, all, SeverityError, `database "other"`, "/nonexistent/dsn")
 	wantFound(t, all, SeverityWarning, `database "main"`, "is not there")
+	for i := range c.Jobs {
+		c.Jobs[i].Flush.To.Schema = "create"
+	}
+	wantFound(t, Examine(t.Context(), c, Options{}), SeverityInfo, `database "main"`, "is not there yet")
 	wantFound(t, all, SeverityError, "redis", "does not answer")
 }
 

@@ -25,7 +25,7 @@ func TestAnErrorOfADatabaseHasNoPieceOfItsPassword(t *testing.T) {
 			strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "connect:") {
 			t.Errorf("%s: %v, want *** in place of the pieces", driver, err)
 		}
-		found, _ := store.Preflight(t.Context())
+		found, _ := store.Preflight(t.Context(), false)
 		if len(found) == 0 || strings.Contains(found[0].What, "refused") {
 			t.Errorf("%s: %+v", driver, found)
 		}

@@ -32,7 +32,7 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 			to.Columns = map[string]mapping.ColumnSpec{}
 		}
 		to.Columns[name] = mapping.ColumnSpec{
-			From: col.From, Op: col.Op, Type: col.Type, Format: col.Format, Missing: col.Missing, Empty: col.Empty,
+			From: col.From, Op: col.Op, Type: col.Type, Format: col.Format, Missing: col.Missing, Empty: col.Empty, Place: col.Place,
 		}
 	}
 	c := flush.Config{

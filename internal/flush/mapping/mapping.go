@@ -45,6 +45,7 @@ type ColumnSpec struct {
 	// is constant, else keep; for another column null if it may be NULL, else error.
 	Missing string
 	Empty   string // "null": an empty text is NULL
+	Place   int    // in a table that is created: columns go by their places, then by their names
 }
 
 // Mapping turns the records of one source into rows of one table. It is

@@ -1,9 +1,11 @@
 package mapping
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"baton/internal/flush/row"
@@ -19,7 +21,7 @@ func NewTableSpec(spec Spec, available row.Inputs) (row.TableSpec, error) {
 	}
 	specs := maps.Clone(spec.Columns)
 	if spec.Generation != "" {
-		specs[spec.Generation] = ColumnSpec{From: row.InputGeneration}
+		specs[spec.Generation] = ColumnSpec{From: row.InputGeneration, Place: math.MaxInt}
 	}
 	key := slices.Concat(spec.Key, spec.DedupeKey)
 	names := slices.Clone(spec.Key)
@@ -28,6 +30,7 @@ func NewTableSpec(spec Spec, available row.Inputs) (row.TableSpec, error) {
 			names = append(names, name)
 		}
 	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(specs[a].Place, specs[b].Place) })
 	var problems []error
 	for _, name := range names {
 		s, mapped := specs[name]

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestTableSpecIsWhatTheMappingSays(t *testing.T) {
 	want := row.TableSpec{Name: "users", Key: []string{"lang", "id"}, Unique: []string{"entry"}, Columns: []row.Column{
 		{Name: "lang", Kind: row.KindText}, {Name: "id", Kind: row.KindInteger}, {Name: "born", Kind: row.KindDate, Nullable: true},
 		{Name: "entry", Kind: row.KindText}, {Name: "name", Kind: row.KindText}, {Name: "note", Kind: row.KindText, Nullable: true},
-		{Name: "pass", Kind: row.KindInteger, Default: true}, {Name: "rank", Kind: row.KindFloat, Nullable: true},
+		{Name: "rank", Kind: row.KindFloat, Nullable: true}, {Name: "pass", Kind: row.KindInteger, Default: true},
 	}}
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Error(diff)
@@ -39,6 +40,22 @@ func TestTableSpecIsWhatTheMappingSays(t *testing.T) {
 	if diff := cmp.Diff([]row.Column{{Name: "id", Kind: row.KindInteger}, {Name: "sum", Kind: row.KindNumeric, Default: true},
 		{Name: "views", Kind: row.KindInteger, Default: true}}, spec.Columns); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestACreatedTableHasTheOrderOfTheFile(t *testing.T) {
+	spec, err := NewTableSpec(Spec{Table: "users", Key: []string{"id"}, Columns: map[string]ColumnSpec{
+		"name": {Type: "text", Place: 1}, "id": {Type: "integer", Place: 2}, "age": {Type: "integer", Place: 3},
+	}}, row.Inputs{Fields: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range spec.Columns {
+		names = append(names, c.Name)
+	}
+	if want := []string{"name", "id", "age"}; !slices.Equal(names, want) {
+		t.Errorf("the columns are %s, want %s", names, want)
 	}
 }
 

@@ -52,7 +52,7 @@ func alterDatabase(how string) string {
 
 func expectFinding(t *testing.T, s *sql.Store, what string) {
 	t.Helper()
-	findings, _ := s.Preflight(t.Context())
+	findings, _ := s.Preflight(t.Context(), false)
 	for _, f := range findings {
 		if strings.Contains(f.What, what) {
 			return

@@ -53,7 +53,7 @@ func TestEveryWayToWriteGoesThroughAPooler(t *testing.T) {
 	db.expect("SELECT count(*) FROM baton_dead_letter", "16")
 	// Nothing of a transaction is left in the sessions of the server.
 	db.expect("SELECT count(*) FROM pg_class WHERE relnamespace::regnamespace::text LIKE 'pg_temp%'", "0")
-	if findings, _ := s.Preflight(t.Context()); !strings.Contains(fmt.Sprint(findings), "through a pooler") {
+	if findings, _ := s.Preflight(t.Context(), false); !strings.Contains(fmt.Sprint(findings), "through a pooler") {
 		t.Errorf("%+v, want to be told of the pooler", findings)
 	}
 }

@@ -19,9 +19,10 @@ type PreflightTable struct {
 
 // Preflight checks what can lose data or stop every flush: the server's durability, and the rights
 // to baton's own tables. It writes nothing and ends with ctx. A failed check is a finding, too.
-// usable is false if checks of tables would fail as well.
-func (s *Store) Preflight(ctx context.Context) (findings []finding.Finding, usable bool) {
-	r := &Report{subject: fmt.Sprintf("database %q", s.name)}
+// usable is false if checks of tables would fail as well. created: all jobs that write there make
+// their tables themselves.
+func (s *Store) Preflight(ctx context.Context, created bool) (findings []finding.Finding, usable bool) {
+	r := &Report{subject: fmt.Sprintf("database %q", s.name), Created: created}
 	if s.database.Absent(r) {
 		return r.findings, false
 	}
@@ -68,6 +69,7 @@ type inspector interface {
 type Report struct {
 	subject  string
 	Version  string
+	Created  bool // every job that writes there makes its table
 	findings []finding.Finding
 }
 

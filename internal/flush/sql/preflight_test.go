@@ -62,7 +62,7 @@ func TestASoundDatabaseHasNoGraveFinding(t *testing.T) {
 		db.articles()
 		s := db.open()
 		for _, when := range []string{"without baton's tables", "with them"} {
-			found, usable := s.Preflight(t.Context())
+			found, usable := s.Preflight(t.Context(), false)
 			if !usable {
 				t.Fatalf("%s: not usable:\n%s", when, shown(found))
 			}
@@ -97,7 +97,7 @@ func TestPreflightWritesNothing(t *testing.T) {
 	emptyEverywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		s := db.open()
-		s.Preflight(t.Context())
+		s.Preflight(t.Context(), false)
 		s.PreflightTable(t.Context(), target(t, s, "articles", "id"))
 		db.expect(map[string]string{
 			"postgres": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
@@ -187,7 +187,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	emptyServers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		poor := db.poor()
-		found, _ := poor.Preflight(t.Context())
+		found, _ := poor.Preflight(t.Context(), false)
 		wantFinding(t, found, finding.SeverityError, "may not create baton's tables")
 		found = poor.PreflightTable(t.Context(), target(t, poor, "articles", "id"))
 		wantFinding(t, found, finding.SeverityError, "UPDATE")
@@ -199,7 +199,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		}
 		// baton's tables are there, and belong to another user.
 		takeOver(t, db.open(), fence(1))
-		if found, _ = poor.Preflight(t.Context()); db.Driver == "postgres" {
+		if found, _ = poor.Preflight(t.Context(), false); db.Driver == "postgres" {
 			wantFinding(t, found, finding.SeverityError, "no right to SELECT, INSERT, UPDATE on table baton_fence")
 		} else {
 			// Tables that a user has no right to are not there, as far as he is told.
@@ -207,7 +207,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 			for _, table := range []string{"fence", "ledger", "position", "mark", "dead_letter", "dead_letter_part", "schema_version"} {
 				db.Exec(t, "GRANT SELECT ON baton_"+table+" TO "+db.Rows(t, "SELECT user FROM mysql.user WHERE user LIKE 'poor\\_%'")[0][0])
 			}
-			found, _ = poor.Preflight(t.Context())
+			found, _ = poor.Preflight(t.Context(), false)
 			wantFinding(t, found, finding.SeverityError, "INSERT command denied")
 		}
 	})
@@ -222,7 +222,7 @@ func TestADatabaseThatIsAwayIsNotUsable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, usable := s.Preflight(t.Context())
+		found, usable := s.Preflight(t.Context(), false)
 		if usable || len(found) != 1 || found[0].Severity != finding.SeverityError || strings.Contains(shown(found), "secret") {
 			t.Errorf("%s: usable %v:\n%s", name, usable, shown(found))
 		}
@@ -243,7 +243,7 @@ func TestPostgresThatForgetsIsTold(t *testing.T) {
 	}
 	db := &bench{Database: database, t: t}
 	s := db.open()
-	found, _ := s.Preflight(t.Context())
+	found, _ := s.Preflight(t.Context(), false)
 	wantFinding(t, found, finding.SeverityError, "fsync is off")
 	wantFinding(t, found, finding.SeverityWarning, "full_page_writes is off")
 	wantFinding(t, found, finding.SeverityInfo, "data checksums are off")
@@ -276,7 +276,7 @@ func TestMariaDBThatForgetsIsTold(t *testing.T) {
 	}
 	db := &bench{Database: database, t: t}
 	s := db.open()
-	found, usable := s.Preflight(t.Context())
+	found, usable := s.Preflight(t.Context(), false)
 	if !usable {
 		t.Error("it can be used")
 	}
@@ -288,7 +288,7 @@ func TestMariaDBThatForgetsIsTold(t *testing.T) {
 		t.Errorf("what the finding says of STATEMENT is not so: %v", err)
 	}
 	db.Exec(t, "SET GLOBAL read_only = 1")
-	found, _ = s.Preflight(t.Context())
+	found, _ = s.Preflight(t.Context(), false)
 	wantFinding(t, found, finding.SeverityError, "read_only is on")
 }
 
@@ -299,7 +299,7 @@ func TestASQLiteFileThatIsNotThereIsNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	found, usable := s.Preflight(t.Context())
+	found, usable := s.Preflight(t.Context(), false)
 	if usable {
 		t.Error("it cannot be used")
 	}
@@ -319,7 +319,7 @@ func TestASQLiteFileThatCannotBeWrittenIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	found, _ := s.Preflight(t.Context())
+	found, _ := s.Preflight(t.Context(), false)
 	wantFinding(t, found, finding.SeverityError, "cannot be written")
 }
 
@@ -337,7 +337,7 @@ func TestASQLiteFileThatIsBusyIsTold(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	found, _ := db.open(ttl(500 * time.Millisecond)).Preflight(t.Context())
+	found, _ := db.open(ttl(500 * time.Millisecond)).Preflight(t.Context(), false)
 	wantFinding(t, found, finding.SeverityWarning, "holds the write lock")
 	_ = conn.Close() // rolls back
 }
@@ -352,12 +352,12 @@ func TestAPreflightCutShortLeavesAFileFree(t *testing.T) {
 	defer func() { _ = other.Close() }()
 	s := db.open()
 	began := time.Now()
-	s.Preflight(t.Context())
+	s.Preflight(t.Context(), false)
 	whole := time.Since(began)
 	const cuts = 200
 	for i := range cuts {
 		ctx, cancel := context.WithTimeout(t.Context(), whole*time.Duration(i)/cuts)
-		s.Preflight(ctx)
+		s.Preflight(ctx, false)
 		cancel()
 		tx, err := other.BeginTx(t.Context(), nil)
 		if err != nil {
@@ -383,7 +383,7 @@ func TestADatabaseThatHangsDoesNotHangThePreflight(t *testing.T) {
 		looked := make(chan struct{})
 		go func() {
 			defer close(looked)
-			if found, usable := s.Preflight(ctx); usable {
+			if found, usable := s.Preflight(ctx, false); usable {
 				t.Errorf("a database that hangs is usable:\n%s", shown(found))
 			}
 		}()
@@ -394,7 +394,7 @@ func TestADatabaseThatHangsDoesNotHangThePreflight(t *testing.T) {
 // The databases' own clocks cannot be set here: the session is told another time.
 func TestAServerWithAnotherClockIsTold(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
-		found, _ := db.open().Preflight(t.Context())
+		found, _ := db.open().Preflight(t.Context(), false)
 		if strings.Contains(shown(found), "its clock") {
 			t.Errorf("the clock is right:\n%s", shown(found))
 		}
@@ -413,7 +413,7 @@ func TestAServerWithAnotherClockIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = s.Close() }()
-		found, _ = s.Preflight(t.Context())
+		found, _ = s.Preflight(t.Context(), false)
 		wantFinding(t, found, finding.SeverityWarning, "behind this host's")
 		wantFinding(t, found, finding.SeverityWarning, "its clock is 1h0m") // and some seconds: the server counts whole ones
 	})

@@ -310,7 +310,7 @@ func (c *Capture) Wait(ctx context.Context) error {
 func (c *Capture) Backlog(context.Context) (int64, error) {
 	made, ok := c.store.Attachment(attached(c.options.Job, c.Name()))
 	if !ok {
-		return 0, &flush.UncountedError{Why: "this process does not follow the stream", Elsewhere: true}
+		return 0, &flush.UncountedError{Why: "only the node that follows the stream counts them", Elsewhere: true}
 	}
 	return made.(closer).backlog()
 }

@@ -39,6 +39,11 @@ func (d database) Absent(r *sql.Report) bool {
 			directory(r, dir, err)
 			break
 		}
+		if r.Created {
+			r.Add(finding.SeverityInfo, fmt.Sprintf("file %s is not there yet", d.path), "the first flush makes it, with its tables",
+				"none, unless the dsn names another file than you mean")
+			break
+		}
 		r.Add(finding.SeverityWarning, fmt.Sprintf("file %s is not there", d.path),
 			"the first flush makes it, but not the tables of jobs without `schema: create`: they fail",
 			"correct the dsn if it should be there, or make it with the tables")
