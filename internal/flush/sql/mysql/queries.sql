@@ -95,8 +95,11 @@ LEFT JOIN information_schema.engines e ON e.engine = t.engine
 WHERE t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ?
 
 -- name: table_id
--- TRUNCATE in MariaDB keeps the time of creation and takes another id. MySQL has no table of this name.
+-- TRUNCATE keeps the time of creation and takes another id. MySQL 8 has no table of this name.
 SELECT table_id FROM information_schema.innodb_sys_tables WHERE name = CONCAT(?, '/', ?)
+
+-- name: table_id_mysql
+SELECT table_id FROM information_schema.innodb_tables WHERE name = CONCAT(?, '/', ?)
 
 -- name: columns
 SELECT column_name, data_type, column_type, is_nullable = 'YES',

@@ -63,6 +63,9 @@ func (d database) identity(ctx context.Context, schema, table, created string) (
 	}
 	var id string
 	err := d.Pool.QueryRowContext(ctx, d.Queries["table_id"], schema, table).Scan(&id)
+	if errorNumber(err) == unknownTable {
+		err = d.Pool.QueryRowContext(ctx, d.Queries["table_id_mysql"], schema, table).Scan(&id)
+	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && slices.Contains(hidesIDs, e.Number) || errors.Is(err, dbsql.ErrNoRows) {
 		return created, nil
 	}
@@ -70,7 +73,9 @@ func (d database) identity(ctx context.Context, schema, table, created string) (
 }
 
 // hidesIDs are the answers of a server that shows no ids of tables: the right PROCESS is missing, or their table is.
-var hidesIDs = []uint16{1227, 1109, 1146}
+var hidesIDs = []uint16{1227, unknownTable, 1146}
+
+const unknownTable = 1109 // of information_schema
 
 func columnOf(scan func(...any) error) (row.Column, error) {
 	var c row.Column
