@@ -81,6 +81,11 @@ test-race: test-deps ## what make test runs, with the race detector
 mutants: test-deps ## break the code behind each promise, one change at a time: a test must go red; MUTANTS=fence: that topic
 	@go run ./test/mutants $(MUTANTS)
 
+.PHONY: test-versions
+test-versions: test-deps ## the suites against newer servers of Debian's next releases, which it unpacks; takes root; STANDS=sid: that one
+	@scripts/test-deps versions
+	@CGO_ENABLED=0 go run ./test/versions $(STANDS)
+
 .PHONY: test-clients
 test-clients: test-deps ## the files of clients/ in every language: installs Java, Node, PHP and their Redis clients
 	@CGO_ENABLED=0 scripts/test-clients

@@ -165,6 +165,7 @@ var rules = []rule{
 	{"test/mutants", nil, "it reads the product as text"},
 	{"internal/testsupport/ranout", nil, "test/suite starts in a moment: it must not wait for the drivers of every database"},
 	{"test/suite", []string{"internal/testsupport/ground", "internal/testsupport/ranout"}, "it runs tests as processes, and knows nothing of what they test"},
+	{"test/versions", []string{"internal/testsupport/ground"}, "it runs tests as processes, and knows nothing of what they test"},
 	{"test/slots", nil, "what a job runs shares no code with what runs it"},
 	{"test/linear", []string{"internal/elector", "internal/heartbeat", "internal/quorum", "internal/redisconn", "internal/redislock", "internal/redislock/script"}, "the node of a test is an elector over a lock, and nothing else of the daemon"},
 }
@@ -187,14 +188,14 @@ type limit struct {
 }
 
 var limits = []limit{
-	{"baton/internal/testsupport", []string{"internal/testsupport", "internal/redisconn/redistest", "test/suite"}, "it is for tests"},
+	{"baton/internal/testsupport", []string{"internal/testsupport", "internal/redisconn/redistest", "test/suite", "test/versions"}, "it is for tests"},
 	{"baton/internal/flush/flushtest", []string{"internal/flush/flushtest"}, "it is for tests"},
 	{"baton/cmd/baton/internal/show/showtest", []string{"cmd/baton/internal/show/showtest"}, "it is for tests"},
 	{"baton/internal/flush/sql/sqltest", []string{"internal/flush/sql/sqltest"}, "it is for tests"},
 	{"baton/internal/status/statustest", []string{"internal/status/statustest"}, "it is for tests"},
 	{"go.opentelemetry.io", []string{"internal/testsupport/collector"}, "what a collector is sent is written by our own code, and held against the published schema by tests"},
 	{"baton/internal/redisconn/redistest", []string{"internal/redisconn/redistest"}, "it is for tests"},
-	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport", "test/slots/work", "test/suite", "test/mutants"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and for tests, which clean up when they are interrupted"},
+	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport", "test/slots/work", "test/suite", "test/versions", "test/mutants"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and for tests, which clean up when they are interrupted"},
 	{"github.com/spf13/cobra/doc", nil, "a test makes the pages of the manual: the binary holds no writer of them"},
 	{"github.com/cpuguy83/go-md2man", nil, "a test makes the pages of the manual: the binary holds no writer of them"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "nothing below cmd knows that there is a command line"},

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -44,11 +46,7 @@ type mariaDB struct {
 }
 
 func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
-	install, err := lookProgram("mariadb-install-db")
-	if err != nil {
-		return nil, err
-	}
-	program, err := lookProgram("mariadbd")
+	f, err := flavourOf(dialect())
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +69,7 @@ func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
 		return nil, sd.Fail(err)
 	}
 	if !m.empty {
-		err = fillData("mariadb", data, cred, func(dir string) error {
-			return run([]string{install, "--no-defaults", "--datadir=" + dir, "--tmpdir=" + temporary, "--skip-test-db", "--skip-name-resolve",
-				"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}, dir, cred)
-		})
+		err = fillData("mariadb", data, cred, func(dir string) error { return run(f.install(dir, temporary), dir, cred) })
 		if err != nil {
 			return nil, sd.Fail(fmt.Errorf("make a MariaDB data directory: %w", err))
 		}
@@ -82,10 +77,11 @@ func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
 	socket := filepath.Join(data, "s.sock")
 	d := &Daemon{name: "mariadbd", dir: sd, cred: cred, stop: syscall.SIGKILL}
 	d.argv = func(port int) []string {
-		return append([]string{program, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--port=" + strconv.Itoa(port),
+		common := []string{f.program, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--port=" + strconv.Itoa(port),
 			"--bind-address=127.0.0.1", "--socket=" + socket, "--pid-file=" + filepath.Join(data, "pid"),
 			"--skip-name-resolve", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
-			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M"}, m.options()...)
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M"}
+		return slices.Concat(common, f.options, m.options())
 	}
 	// The socket lies in our own directory: whoever answers there is ours.
 	d.ready = func(ctx context.Context, _ *Daemon) error { return m.ready(ctx, socket) }
@@ -100,6 +96,36 @@ func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
 		return nil, errors.Join(err, d.Stop())
 	}
 	return s, nil
+}
+
+// flavour is how a MariaDB and a MySQL are started.
+type flavour struct {
+	program string
+	options []string
+	install func(data, temporary string) []string // makes the files of an empty server
+}
+
+func flavourOf(d Dialect) (f flavour, err error) {
+	if d == DialectMySQL {
+		f.program, err = lookProgram(os.Getenv(mysqlServerEnv))
+		f.options = []string{"--innodb-redo-log-capacity=16M", "--mysqlx=OFF", "--log-error-verbosity=1"}
+		f.install = func(data, temporary string) []string {
+			return []string{f.program, "--no-defaults", "--initialize-insecure", "--datadir=" + data, "--tmpdir=" + temporary,
+				"--innodb-redo-log-capacity=16M"}
+		}
+		return f, err
+	}
+	install, err := lookProgram("mariadb-install-db")
+	if err != nil {
+		return f, err
+	}
+	f.program, err = lookProgram("mariadbd")
+	f.options = []string{"--innodb-log-file-size=16M"}
+	f.install = func(data, temporary string) []string {
+		return []string{install, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--skip-test-db", "--skip-name-resolve",
+			"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}
+	}
+	return f, err
 }
 
 func mariadbEngine(socket string) engine {

@@ -65,7 +65,7 @@ func RunRedis(dir string, opts ...RedisOption) (*RedisDaemon, error) {
 
 // newRedisDaemon makes the directory of a server and finds its program.
 func newRedisDaemon(dir, name string, o *redisOptions) (*RedisDaemon, string, error) {
-	program, err := lookProgram("redis-server")
+	program, err := lookProgram(redisProgram())
 	if err != nil {
 		return nil, "", err
 	}

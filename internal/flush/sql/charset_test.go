@@ -8,6 +8,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
+	"baton/internal/testsupport"
 )
 
 // A key with letters that its column's character set lacks has no row, and holds up no others: neither those that are written
@@ -16,6 +17,7 @@ func TestAKeyThatItsColumnCannotHoldHoldsUpNoOthers(t *testing.T) {
 	for charset, odd := range map[string]string{"latin1": "中", "ascii": "é", "utf8mb3": "😀"} {
 		t.Run(charset, func(t *testing.T) {
 			t.Parallel()
+			testsupport.NeedsDialect(t, testsupport.DialectMariaDB)
 			db := prepared(t, mariaDB)
 			text := fmt.Sprintf("varchar(20) CHARACTER SET %s COLLATE %[1]s_nopad_bin", charset)
 			db.Exec(t, "CREATE TABLE pairs (k "+text+", m "+text+", n int, PRIMARY KEY (k, m)) ENGINE=InnoDB")

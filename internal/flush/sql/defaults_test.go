@@ -41,6 +41,7 @@ var defaults = map[string][][2]string{
 
 func TestConstantDefaultsAreReadFromTheCatalogue(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
+		db.speaksMariaDB(t)
 		ddl := "CREATE TABLE defaults (id int PRIMARY KEY, plain int"
 		all := defaults[db.Driver]
 		for i, d := range all {

@@ -14,6 +14,7 @@ import (
 
 func TestAGaleraCluster(t *testing.T) {
 	t.Parallel()
+	testsupport.NeedsDialect(t, testsupport.DialectMariaDB)
 	g := testsupport.StartGalera(t, 2)
 	one, two := &bench{Database: g.Members[0], t: t}, &bench{Database: g.Members[1], t: t}
 	t.Run("first take-overs at once", func(t *testing.T) { takeOverThroughBoth(t, one, two) })

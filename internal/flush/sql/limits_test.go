@@ -11,6 +11,10 @@ import (
 
 // A DBA freezes a database before it is moved: what is written from then on is missing after the move.
 func TestAFrozenDatabaseIsNotWritten(t *testing.T) {
+	frozen := "tx_read_only"
+	if testsupport.HasDialect(testsupport.DialectMySQL) {
+		frozen = "transaction_read_only"
+	}
 	for _, kind := range []struct {
 		name, freeze, thaw string
 		make               func(testing.TB) *testsupport.Database
@@ -19,7 +23,7 @@ func TestAFrozenDatabaseIsNotWritten(t *testing.T) {
 			"postgres", alterDatabase("SET default_transaction_read_only = on"), alterDatabase("RESET default_transaction_read_only"),
 			testsupport.Postgres,
 		},
-		{"mariadb", "SET GLOBAL tx_read_only = 1", "SET GLOBAL tx_read_only = 0", testsupport.StartMariaDB},
+		{"mariadb", "SET GLOBAL " + frozen + " = 1", "SET GLOBAL " + frozen + " = 0", testsupport.StartMariaDB},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
@@ -88,6 +92,7 @@ func TestNoLimitIsMadeWider(t *testing.T) {
 	})
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
+		testsupport.NeedsDialect(t, testsupport.DialectMariaDB)
 		db := prepared(t, testsupport.StartMariaDB)
 		db.Exec(t, `CREATE TABLE seen (id bigint PRIMARY KEY, views bigint, settings text) ENGINE=InnoDB;
 			CREATE TRIGGER see BEFORE INSERT ON seen FOR EACH ROW SET new.settings = concat_ws(' ',
@@ -98,5 +103,19 @@ func TestNoLimitIsMadeWider(t *testing.T) {
 		p.Columns = p.Columns[:2]
 		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 1)))
 		db.expect("SELECT settings FROM seen", "7 11.000000 15 READ-COMMITTED")
+	})
+	t.Run("mysql", func(t *testing.T) {
+		t.Parallel()
+		testsupport.NeedsDialect(t, testsupport.DialectMySQL)
+		db := prepared(t, testsupport.StartMariaDB)
+		db.Exec(t, `CREATE TABLE seen (id bigint PRIMARY KEY, views bigint, settings text) ENGINE=InnoDB;
+			CREATE TRIGGER see BEFORE INSERT ON seen FOR EACH ROW SET new.settings = concat_ws(' ',
+				@@innodb_lock_wait_timeout, @@max_execution_time, @@wait_timeout, @@transaction_isolation);
+			SET GLOBAL innodb_lock_wait_timeout = 7; SET GLOBAL max_execution_time = 11000; SET GLOBAL wait_timeout = 5000`)
+		s := db.leading(ttl(time.Minute))
+		p := plan(t, s, "seen", []string{"id"})
+		p.Columns = p.Columns[:2]
+		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 1)))
+		db.expect("SELECT settings FROM seen", "7 11000 15 READ-COMMITTED")
 	})
 }

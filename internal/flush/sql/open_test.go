@@ -116,6 +116,7 @@ func TestSessionsAreDurableAndStrict(t *testing.T) {
 	apply(t, s, fence(1), p, batch("a", 0, rowOf(1)))
 	db.expect("SELECT v FROM setting", "on read committed 2500ms")
 
+	testsupport.NeedsDialect(t, testsupport.DialectMariaDB)
 	db = &bench{Database: kinds[1].make(t), t: t}
 	db.Exec(t, "CREATE TABLE setting (id int PRIMARY KEY, v varchar(999) DEFAULT (concat_ws(' ', @@session.sql_mode LIKE "+
 		"'%STRICT_ALL_TABLES%', @@session.tx_isolation, @@session.time_zone, @@session.idle_transaction_timeout, "+

@@ -18,7 +18,7 @@ var refusals = []struct {
 	reason map[string]string  // its form
 }{
 	{"check", func(id int) []any { return []any{id, "a name", -1, 1, nil} },
-		map[string]string{"postgres": "23514", "mysql": "4025", "sqlite": "CHECK"}},
+		map[string]string{"postgres": "23514", "mysql": "4025|3819", "sqlite": "CHECK"}},
 	{"not null", func(id int) []any { return []any{id, nil, 1, 1, nil} },
 		map[string]string{"postgres": "23502", "mysql": "1048", "sqlite": "NOT NULL"}},
 	{"foreign key", func(id int) []any { return []any{id, "a name", 1, 77, nil} },

@@ -165,6 +165,23 @@ func ttl(d time.Duration) func(*sql.Options) {
 	return func(o *sql.Options) { o.TTL = d }
 }
 
+// speaksMariaDB leaves a test out of a run against MySQL.
+func (b *bench) speaksMariaDB(t testing.TB) {
+	t.Helper()
+	if b.Driver == "mysql" {
+		testsupport.NeedsDialect(t, testsupport.DialectMariaDB)
+	}
+}
+
+// Exec runs a statement of MariaDB in MySQL, too, whose collation without padding has another name.
+func (b *bench) Exec(t testing.TB, query string, args ...any) {
+	t.Helper()
+	if b.Driver == "mysql" && testsupport.HasDialect(testsupport.DialectMySQL) {
+		query = strings.ReplaceAll(query, "utf8mb4_nopad_bin", "utf8mb4_0900_bin")
+	}
+	b.Database.Exec(t, query, args...)
+}
+
 // create runs the statement for this kind of database.
 func (b *bench) create(postgres, mysql, sqlite string) {
 	b.t.Helper()

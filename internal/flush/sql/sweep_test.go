@@ -110,6 +110,7 @@ func TestKeysOfSeveralColumnsAreWalkedInTheOrderOfTheirIndex(t *testing.T) {
 // The key's type must survive the way there and back, whatever bytes it has.
 func TestKeysOfEveryTypeAreFound(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
+		db.speaksMariaDB(t)
 		if db.Driver == "postgres" { // whatever the database is set to
 			const alter = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I %s', current_database()); END $$"
 			db.Exec(t, fmt.Sprintf(alter, "SET bytea_output = escape"))
@@ -157,6 +158,7 @@ func TestKeysOfEveryTypeAreFound(t *testing.T) {
 // More rows than one statement looks at, stale ones far apart.
 func TestBigTablesAreWalkedInStretches(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
+		db.speaksMariaDB(t)
 		const rows = 21_000
 		numbers := map[string]string{
 			"postgres": "generate_series(1, %d) AS s(n)",

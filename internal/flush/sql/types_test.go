@@ -111,6 +111,9 @@ func TestEveryTypeArrivesAsItWas(t *testing.T) {
 		s := db.leading()
 		for n, c := range roundTrips[db.Driver] {
 			t.Run(c.column, func(t *testing.T) {
+				if c.column == "uuid" || c.column == "json" {
+					db.speaksMariaDB(t) // which keeps a JSON as it was written, and has a type for a UUID
+				}
 				one := fmt.Sprintf("one_%d", n)
 				db.Exec(t, "CREATE TABLE "+one+" (id int PRIMARY KEY, c "+c.column+")")
 				p := plan(t, s, one, []string{"id"})
@@ -184,6 +187,9 @@ func TestValueThatTheDatabaseWouldChangeIsADeadLetter(t *testing.T) {
 			},
 		}[db.Driver] {
 			t.Run(c.column, func(t *testing.T) {
+				if c.column == "uuid" {
+					db.speaksMariaDB(t)
+				}
 				one := fmt.Sprintf("one_%d", n)
 				db.Exec(t, "CREATE TABLE "+one+" (id int PRIMARY KEY, c "+c.column+")")
 				out := apply(t, s, fence(1), plan(t, s, one, []string{"id"}), batch("a", -1, rowOf(1, c.value), rowOf(2, nil)))
