@@ -137,6 +137,29 @@ func TestSlotsOfAnOutageAreMissedAndTheNextOneRuns(t *testing.T) {
 	})
 }
 
+func TestALossIsOneLineForTheSlotsOfAllJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = during(jobtest.OpClaim, 4*time.Second, 22*time.Second, jobtest.Fault{Lost: true, Delay: time.Hour})
+		const jobs = 16
+		var all []job.Job
+		for i := range jobs {
+			all = append(all, every(t, fmt.Sprint("flush-", i), "5s", nothing))
+		}
+		n := lead(t, ledger, all...)
+		after(26 * time.Second)
+		n.end()
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonLedger: 3 * jobs})
+		lines := n.logs.FilterMessage("slots were not run").FilterLevelExact(zapcore.WarnLevel).All() // the others say the same again
+		if len(lines) != 1 {
+			t.Fatalf("%d lines: %v", len(lines), lines)
+		}
+		if f := lines[0].ContextMap(); f["all_jobs"] != int64(jobs) || f["slots"] != int64(jobs) || f["reason"] != "ledger" {
+			t.Errorf("told %v", f)
+		}
+	})
+}
+
 func TestClaimIsNotAskedForBeyondTheStartingDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")

@@ -52,7 +52,9 @@ func (s *session) perform(p *place, c command) {
 	case recordLost:
 		s.outbox.record(c.rec, func(err error) { s.orphanRecorded(c, err) })
 	case reportMissed:
-		s.reports.reportMissed(p, c.missed, c.refused)
+		if s.reports.reportMissed(p, c.missed, c.refused) {
+			time.AfterFunc(gatherFor, func() { s.post(s.reports.reportMisses) })
+		}
 	case reportLost:
 		s.log.Warn("a run was lost: its claim was granted, and the answer did not come in time",
 			runFields(c.rec.Run, zap.String("error", c.rec.Error))...)

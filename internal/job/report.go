@@ -43,6 +43,7 @@ type reporter struct {
 	cfg     *Config
 	orphans tally // runs that an earlier leader has lost
 	cut     tally // runs that the end of the term has ended
+	missed  map[Reason]*missTally
 }
 
 // loud is the log level for an error of one job: Debug if the error concerns all jobs, which is
@@ -94,8 +95,9 @@ func (r *reporter) run(t *trouble, rec Record, err error) {
 	}
 }
 
-// reportMissed logs and counts slots that are not run.
-func (r *reporter) reportMissed(p *place, m Missed, refused error) {
+// reportMissed counts slots that are not run, and gathers them for the log. It reports whether they are the first that
+// reportMisses logs.
+func (r *reporter) reportMissed(p *place, m Missed, refused error) bool {
 	r.cfg.OnMissed(m)
 	loud, text := zapcore.WarnLevel, "slots were not run"
 	switch {
@@ -104,13 +106,6 @@ func (r *reporter) reportMissed(p *place, m Missed, refused error) {
 	case m.Reason != ReasonLate && m.Reason != ReasonLedger:
 		loud = zapcore.InfoLevel // expected of a long run, of every failover, logged already, or wanted
 	}
-	fields := []zap.Field{
-		zap.String("job", m.Job), zap.String("reason", string(m.Reason)),
-		zap.Int("slots", m.Count), zap.Time("slot", m.Slot),
-	}
-	if m.Err != nil {
-		fields = append(fields, zap.Error(m.Err))
-	}
 	why := m.Err
 	if why == nil && m.Reason == ReasonLedger {
 		why = refused // it has waited for one that the ledger did not take
@@ -118,7 +113,11 @@ func (r *reporter) reportMissed(p *place, m Missed, refused error) {
 	if loud = r.loud(loud, why); loud > zapcore.DebugLevel {
 		loud = p.misses.level(string(m.Reason), loud, time.Now())
 	}
-	r.log.Log(loud, text, fields...)
+	if loud > zapcore.DebugLevel {
+		return r.gather(m, loud)
+	}
+	r.log.Debug(text, append([]zap.Field{zap.String("job", m.Job)}, missedFields(m.Reason, m.Count, m.Slot, m.Err)...)...)
+	return false
 }
 
 // lost logs a lost run, or that it cannot be recorded. It reports whether it is the first of several that reportLost

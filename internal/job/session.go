@@ -111,6 +111,7 @@ func (s *session) run() error {
 	s.sendEarly()
 	s.drain()
 	s.reports.reportLost()
+	s.reports.reportMisses()
 	s.reports.reportCut()
 	return s.fatal
 }

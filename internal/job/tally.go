@@ -1,11 +1,13 @@
 package job
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 const (
@@ -51,6 +53,57 @@ func (t *tally) take() []zap.Field {
 // jobFields name some of many jobs.
 func jobFields(jobs []string) []zap.Field {
 	return []zap.Field{zap.Strings("jobs", jobs[:min(len(jobs), namedAtMost)]), zap.Int("all_jobs", len(jobs))}
+}
+
+// missTally gathers slots that were not run for the same reason: a loss concerns all jobs.
+type missTally struct {
+	level zapcore.Level
+	jobs  []string
+	slots int
+	last  time.Time // of the slots
+	err   error     // of the first of them that has one
+}
+
+// gather reports whether the slots are the first.
+func (r *reporter) gather(m Missed, level zapcore.Level) bool {
+	first := len(r.missed) == 0
+	if first {
+		r.missed = map[Reason]*missTally{}
+	}
+	t := r.missed[m.Reason]
+	if t == nil {
+		t = &missTally{level: level}
+		r.missed[m.Reason] = t
+	}
+	t.level, t.slots, t.last = max(t.level, level), t.slots+m.Count, latest(t.last, m.Slot)
+	if !slices.Contains(t.jobs, m.Job) {
+		t.jobs = append(t.jobs, m.Job)
+	}
+	if t.err == nil {
+		t.err = m.Err
+	}
+	return first
+}
+
+// reportMisses logs the slots that were not run, a line for each reason.
+func (r *reporter) reportMisses() {
+	for _, reason := range slices.Sorted(maps.Keys(r.missed)) {
+		t := r.missed[reason]
+		of := jobFields(t.jobs)
+		if len(t.jobs) == 1 {
+			of = []zap.Field{zap.String("job", t.jobs[0])}
+		}
+		r.log.Log(t.level, "slots were not run", append(of, missedFields(reason, t.slots, t.last, t.err)...)...)
+	}
+	r.missed = nil
+}
+
+func missedFields(reason Reason, slots int, last time.Time, err error) []zap.Field {
+	fields := []zap.Field{zap.String("reason", string(reason)), zap.Int("slots", slots), zap.Time("slot", last)}
+	if err != nil {
+		fields = append(fields, zap.Error(err))
+	}
+	return fields
 }
 
 // reportLost logs the runs that were lost with their leader.
