@@ -51,6 +51,7 @@ func StartGalera(t testing.TB, members int) *Galera {
 			options: func() []string {
 				o := []string{
 					"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-on=ON", "--wsrep-provider=" + provider, "--wsrep-sst-method=rsync",
+					"--loose-plugin-wsrep-provider=OFF", // or MariaDB 11 lets nobody isolate a member
 					"--wsrep-cluster-name=" + strconv.Itoa(ports[0]), "--wsrep-node-name=" + strconv.Itoa(i), "--wsrep-node-address=" + loopback(port),
 					"--wsrep-cluster-address=gcomm://" + strings.Join(addresses, ","),
 					"--wsrep-provider-options=gcache.size=64M;gmcast.listen_addr=tcp://" + loopback(port),

@@ -339,7 +339,7 @@ func TestASQLiteFileThatIsBusyIsTold(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	found, _ := db.open(ttl(500 * time.Millisecond)).Preflight(t.Context(), false)
+	found, _ := db.open(ttl(500*time.Millisecond)).Preflight(t.Context(), false)
 	wantFinding(t, found, finding.SeverityWarning, "holds the write lock")
 	_ = conn.Close() // rolls back
 }

@@ -173,15 +173,6 @@ func (b *bench) speaksMariaDB(t testing.TB) {
 	}
 }
 
-// Exec runs a statement of MariaDB in MySQL, too, whose collation without padding has another name.
-func (b *bench) Exec(t testing.TB, query string, args ...any) {
-	t.Helper()
-	if b.Driver == "mysql" && testsupport.HasDialect(testsupport.DialectMySQL) {
-		query = strings.ReplaceAll(query, "utf8mb4_nopad_bin", "utf8mb4_0900_bin")
-	}
-	b.Database.Exec(t, query, args...)
-}
-
 // create runs the statement for this kind of database.
 func (b *bench) create(postgres, mysql, sqlite string) {
 	b.t.Helper()
