@@ -91,15 +91,31 @@ func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
 		redis.DialWriteTimeout(s.opts.Timeout),
 		redis.DialUsername(username),
 		redis.DialPassword(password),
-		redis.DialClientName(s.opts.ClientName),
 		redis.DialDatabase(p.database),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", p, explainDial(err, p, encryption != nil))
 	}
+	if err := s.name(ctx, c); err != nil {
+		_ = c.Close() // unused
+		return nil, fmt.Errorf("connect to %s: %w", p, explainDial(err, p, encryption != nil))
+	}
 	w := newWire(c, raw, s.opts.Timeout)
 	w.server = p.String()
 	return w, nil
+}
+
+// name shows CLIENT LIST whose connection this is. A server may refuse that: an ACL forbids it, or a proxy does not
+// know the command.
+func (s *Store) name(ctx context.Context, c redis.Conn) error {
+	if s.opts.ClientName == "" {
+		return nil
+	}
+	_, err := redis.DoContext(c, ctx, "CLIENT", "SETNAME", s.opts.ClientName)
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		return nil
+	}
+	return err
 }
 
 func (p place) String() string {

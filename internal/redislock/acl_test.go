@@ -76,6 +76,20 @@ func TestWhoMayNotWriteTheHistoryLeadsAllTheSame(t *testing.T) {
 	}
 }
 
+// A connection's name only decorates CLIENT LIST: an ACL of Redis or of its Sentinels that forbids it changes nothing.
+func TestANodeThatMayNotNameItsConnectionsLeads(t *testing.T) {
+	t.Parallel()
+	sentinel := testsupport.StartSentinel(t, testsupport.RedisPassword("treasure"), testsupport.SentinelPassword("watchman"))
+	for _, s := range sentinel.Sentinels() {
+		must(t, s, "ACL", "SETUSER", "looker", "reset", "on", ">watchman", "+sentinel|get-master-addr-by-name")
+	}
+	must(t, sentinel.Master(), "ACL", testsupport.DocumentedUser(t)...)
+	must(t, sentinel.Master(), "ACL", "SETUSER", "baton", "-client|setname")
+	o := sentinelOptions(sentinel)
+	o.Sentinel.Username, o.Username, o.Password, o.ClientName = "looker", "baton", secret("PASSWORD"), "baton a"
+	campaign(t, openWith(t, o), redislock.LockOptions{Key: "baton", NodeID: "a", TTL: 3 * time.Second}).term(t)
+}
+
 // A password that was rotated is used at the next dial.
 func TestThePasswordIsAskedForAtEveryDial(t *testing.T) {
 	t.Parallel()
