@@ -262,16 +262,16 @@ func examineDatabase(ctx context.Context, c config.Config, name string) []Findin
 	found, usable := store.Preflight(ctx, makesItsTables(c.Jobs, name))
 	for _, j := range c.Jobs {
 		if usable && j.Flush.To.Database == name {
-			found = append(found, examineTable(ctx, j, c.Node.ID, store)...)
+			found = append(found, examineTable(ctx, c, j, store)...)
 		}
 	}
 	return found
 }
 
 // examineTable matches a job with its table as the job itself does.
-func examineTable(ctx context.Context, j config.Job, nodeID string, store *sql.Store) []Finding {
+func examineTable(ctx context.Context, c config.Config, j config.Job, store *sql.Store) []Finding {
 	subject := jobSubject(j.Name)
-	plan, err := planOf(ctx, j, nodeID, store)
+	plan, err := planOf(ctx, j, c.Node.ID, store)
 	switch {
 	case errors.Is(err, flush.ErrTransient) || ctx.Err() != nil:
 		return []Finding{{Severity: SeverityInfo, Subject: subject, What: fmt.Sprintf("its table could not be checked: %v", err),
@@ -285,6 +285,7 @@ func examineTable(ctx context.Context, j config.Job, nodeID string, store *sql.S
 			plan.Table.Name, j.Flush.To.Database, j.Name)}}
 	}
 	found := append(store.PreflightTable(ctx, preflightTable(j, plan)), resets(j, plan)...)
+	found = append(found, unaccepted(ctx, c, j, store)...)
 	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Severity.Rank() <= SeverityWarning.Rank() }) {
 		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf(
 			"table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})

@@ -13,10 +13,10 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A pass may meet rows that its job never wrote. It inserts what is missing, and leaves every other row as it is until
-// somebody has accepted that these rows are the job's. What the application changes is no pass, and is written at once.
+// A pass may meet rows that its job never wrote. It inserts missing rows. It leaves every other row as it is until
+// somebody accepts these rows as the job's. What the application changes is no pass, and is written at once.
 //
-// What was accepted is recorded beside the place, for each digest of the mapping:
+// The acceptance is recorded beside the place, for each digest of the mapping:
 //
 //	waits CHANGES DELETES          a pass has left so many rows alone
 //	accepted CHANGES DELETES WHEN BY   somebody has accepted them: the next pass may do that much
@@ -24,7 +24,7 @@ import (
 //
 // A pass that would do more than was accepted leaves the rest, and it waits again. The record is written before the basis of
 // the pass, so a crash in between leads to one more pass with the same rights. The basis of a job that is new is recorded
-// before its first page, as begun: a place without a basis is that of a job which ran before anybody asked, and owns its rows.
+// before its first page, as begun: a place without a basis is that of a job of an earlier version, which owns its rows.
 
 // AdoptMode says what a pass may do to rows that are there.
 type AdoptMode string
@@ -57,7 +57,7 @@ const (
 type Adopt struct {
 	Mode   AdoptMode
 	Differ Differ // nil: a pass may do everything
-	// OnWaits, if set, is told what waits to be accepted; nothing does: the zero value.
+	// OnWaits, if set, gets the number of rows that wait; the zero value if none do.
 	OnWaits func(Waits)
 }
 
@@ -92,7 +92,7 @@ func (w *Waits) read(state, text string) bool {
 	return err == nil
 }
 
-// ParseAccepted reads what was accepted, and by whom; ok is false if nothing was.
+// ParseAccepted reads the bounds of an acceptance, and its author; ok is false without one.
 func ParseAccepted(text string) (w Waits, by string, ok bool) {
 	if words := strings.SplitN(text, " ", 5); len(words) == 5 {
 		by = words[4]
@@ -101,7 +101,7 @@ func ParseAccepted(text string) (w Waits, by string, ok bool) {
 	return w, by, ok
 }
 
-// Accept is the record by which somebody accepts what waits. What was accepted before stays as it is.
+// Accept makes the record of an acceptance of the rows that wait. An earlier acceptance stays as it is.
 func Accept(text, by string, at time.Time) (string, error) {
 	if _, _, ok := ParseAccepted(text); ok {
 		return text, nil
@@ -294,7 +294,7 @@ func (r *run) recordLeft(ctx context.Context, left Waits) error {
 	return r.recordAdoption(ctx, fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes))
 }
 
-// recordAdoption records what was accepted of the present mapping.
+// recordAdoption records the adoption of the present mapping.
 func (r *run) recordAdoption(ctx context.Context, text string) error {
 	if text == r.adoption {
 		return nil
@@ -310,6 +310,40 @@ func (r *run) waits(w Waits) {
 	if r.cfg.Adopt.OnWaits != nil {
 		r.cfg.Adopt.OnWaits(w)
 	}
+}
+
+// Recorder is a Sink that reads records beside the place of a job, without a fence.
+type Recorder interface {
+	Sink
+	Recorded(ctx context.Context, job, name string) (string, error)
+}
+
+// ErrUnaccepted: keys must not be marked, since rows of the table wait to be accepted as the job's.
+var ErrUnaccepted = errors.New("rows of the table are not accepted as the job's")
+
+// MayMark fails if keys must not be marked: the next run takes a marked key for one that the application has changed, and
+// writes its row at once. deletes says that rows without a record are marked, too.
+func (p *Pipeline) MayMark(ctx context.Context, deletes bool) error {
+	mode := p.cfg.Adopt.Mode
+	records, ok := p.cfg.Sink.(Recorder)
+	if p.cfg.Adopt.Differ == nil || !ok || mode == AdoptDelete || mode == AdoptOverwrite && !deletes {
+		return nil
+	}
+	digest, err := p.Digest(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := records.Recorded(ctx, p.cfg.Job, AdoptionName(digest))
+	switch {
+	case err != nil:
+		return err
+	case mode == AdoptInsertOnly || mode == AdoptOverwrite && text != adoptAdopted:
+		return fmt.Errorf("table %q: %w, and `adopt: %s` leaves them as they are: no key was marked", p.cfg.Mapping.Table, ErrUnaccepted, mode)
+	case text == adoptAdopted:
+		return nil
+	}
+	return fmt.Errorf("table %q: %w, or the first pass of job %q has not ended: no key was marked. `baton job preview %s --all` shows what a "+
+		"pass would do, `baton job accept %s` accepts it", p.cfg.Mapping.Table, ErrUnaccepted, p.cfg.Job, p.cfg.Job, p.cfg.Job)
 }
 
 // Digest stands for the mapping of the job as its table resolves it.

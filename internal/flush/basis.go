@@ -131,7 +131,7 @@ func (r *run) recordOwned(ctx context.Context) error {
 	return r.recordAdoption(ctx, adoptAdopted)
 }
 
-// stillWaits reports whether nobody has accepted yet what waits, and tells of it.
+// stillWaits reports whether rows still wait for an acceptance, and calls OnWaits.
 func (r *run) stillWaits() bool {
 	w, ok := ParseWaits(r.adoption)
 	if ok {

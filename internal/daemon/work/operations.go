@@ -202,9 +202,10 @@ func final(err error) error {
 	return finalError{err}
 }
 
-// decided makes an error final that only an operator can mend: a permission is missing, or a repair would delete too much.
+// decided makes an error final that only an operator can mend: a permission is missing, or the guards refuse.
 func decided(err error) error {
-	if redisconn.IsDenied(err) || errors.Is(err, flush.ErrTooManyVanished) || errors.Is(err, verify.ErrMoreExtra) {
+	if redisconn.IsDenied(err) || errors.Is(err, flush.ErrTooManyVanished) || errors.Is(err, verify.ErrMoreExtra) ||
+		errors.Is(err, flush.ErrUnaccepted) {
 		return finalError{err}
 	}
 	return err
@@ -222,7 +223,7 @@ func (op *operation) once(ctx context.Context) error {
 	}
 	checker, err := tasks.Checker(ctx, op.b.task.Config, op.b.task.Store, op.b.task.sink, verify.Options{
 		Sample: op.record.Sample, Rate: op.record.Rate, Repair: op.record.Repair, Examples: op.record.Examples,
-		Flushed: op.flushed, Progress: func(s verify.State) error { return op.progress(ctx, s) },
+		Flushed: op.flushed, Progress: func(s verify.State) error { return op.progress(ctx, s) }, May: op.b.task.pipeline.MayMark,
 	})
 	if err != nil {
 		return final(err)
@@ -236,6 +237,9 @@ func (op *operation) backfill(ctx context.Context) error {
 	keys, err := tasks.Keys(op.b.task.Config, op.b.task.Store, nil)
 	if err != nil {
 		return finalError{err}
+	}
+	if err := op.b.task.pipeline.MayMark(ctx, false); err != nil {
+		return decided(err)
 	}
 	err = verify.Backfill(ctx, keys, op.state, op.record.Rate, func(s verify.State) error { return op.progress(ctx, s) })
 	if errors.Is(err, verify.ErrNoMarks) {

@@ -47,6 +47,8 @@ type Options struct {
 	// Repair: what differs is marked, so that the flush writes it again. Everything is compared before the
 	// first mark is made, and marks never delete more rows than were found then, or than the job allows.
 	Repair bool
+	// May, if set, fails if a repair must mark nothing. extra: it would mark rows without a record.
+	May func(ctx context.Context, extra bool) error
 	// Examples is how many of each kind are kept. Default 5.
 	Examples int
 	// Flushed waits until a run of the flush has written everything that was in the source at a time;

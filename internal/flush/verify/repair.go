@@ -16,6 +16,11 @@ var ErrMoreExtra = errors.New("more rows have no record now than before the repa
 // still. The flush deletes the row of a marked key that has no record, so the guards are those of a pass:
 // before the first mark the share of such rows, and from then on their number.
 func (r *comparison) repairAll(ctx context.Context) error {
+	if may := r.options.May; may != nil { // also where the repair goes on: the job may be another one
+		if err := may(ctx, r.Result.Extra > 0); err != nil {
+			return err
+		}
+	}
 	if !r.Marking {
 		if extra, rows := r.Result.Extra, r.Result.Rows; extra*100 > rows*int64(r.maxPct) {
 			return &flush.TooManyVanishedError{Source: r.source.Name(), Table: r.name, Stale: extra, All: rows, MaxPct: r.maxPct}

@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"baton/internal/diagnose"
+	"baton/internal/doctor"
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
+)
+
+// A marked key looks like one that the application has changed. A repair and a backfill went so round the question whose
+// the rows are.
+func TestMarksWaitUntilRowsAreAccepted(t *testing.T) {
+	t.Parallel()
+	l, shop, _ := captureLab(t)
+	l.config.Jobs[0].Flush.From.MaxPct = 50
+	l.db.Exec(t, "INSERT INTO articles VALUES (1, 1), (2, 2), (3, 3)")
+	shop.Do("MSET", "articles:1", 1, "articles:2", 22, "articles:4", 4)
+	l.start()
+	l.awaitRows("[[1 1] [2 2] [3 3] [4 4]]")
+	await(t, "what waits", func() bool { return l.state("articles").Unaccepted == 2 })
+	doubts := func() (remedies []string) {
+		for _, f := range doctor.Examine(t.Context(), l.config, doctor.Options{}) {
+			if strings.Contains(f.What, "rows that the job never wrote") {
+				remedies = append(remedies, f.What+": "+f.Remedy)
+			}
+		}
+		return remedies
+	}
+	if said := fmt.Sprint(doubts()); !strings.Contains(said, "1 that differ from Redis, and 1 without a key") ||
+		!strings.Contains(said, "baton job accept articles accepts") || strings.Contains(said, "others") {
+		t.Errorf("the doctor says %s", said)
+	}
+	ordered := func(o operate.Order) (op *diagnose.Operation) {
+		t.Helper()
+		o.Job = "articles"
+		out, err := l.remote.to.Do(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, fmt.Sprintf("the end of %s", o.Kind), func() bool {
+			op = l.state("articles").Operation
+			return op != nil && op.ID == out.RunID && !op.Finished.IsZero()
+		})
+		return op
+	}
+	for _, o := range []operate.Order{{Kind: operate.KindBackfill}, {Kind: operate.KindVerify, Repair: true}} {
+		if op := ordered(o); op.State != "failed" || !strings.Contains(op.Error, "are not accepted as the job's") ||
+			!strings.Contains(op.Error, "baton job accept articles") || op.Progress.Result.Marked != 0 {
+			t.Errorf("%s: %+v", o.Kind, op)
+		}
+	}
+	shop.Do("SET", "articles:4", 44) // a mark would have come before it
+	l.awaitRows("[[1 1] [2 2] [3 3] [4 44]]")
+	if _, err := direct.AcceptJob(t.Context(), l.config, "articles", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	shop.Do("SET", "articles:1", 11)
+	l.awaitRows("[[1 11] [2 22] [4 44]]")
+	if said := doubts(); len(said) > 0 {
+		t.Errorf("the doctor still says %s", said)
+	}
+	l.db.Exec(t, "UPDATE articles SET views = 0")
+	if op := ordered(operate.Order{Kind: operate.KindBackfill}); op.State != "succeeded" {
+		t.Errorf("of the job's own rows: %+v", op)
+	}
+	l.awaitRows("[[1 11] [2 22] [4 44]]")
+}
