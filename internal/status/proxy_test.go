@@ -44,6 +44,15 @@ func TestTheReadTokenShowsEverythingAndOrdersNothing(t *testing.T) {
 	if rec := browse(s, "POST", "/do", url.Values{"csrf": {csrf}, "action": {"pause"}}, cookies); rec.Code != 403 {
 		t.Errorf("a reader's session gives an order: %d", rec.Code)
 	}
+	if rec := browse(s, "POST", "/sign-out", nil, cookies); rec.Code != http.StatusForbidden {
+		t.Errorf("another page signs a reader out: %d", rec.Code)
+	}
+	if rec := browse(s, "POST", "/sign-out", url.Values{"csrf": {csrf}}, cookies); rec.Code != http.StatusSeeOther {
+		t.Errorf("a reader does not get out: %d", rec.Code)
+	}
+	if strings.Contains(browse(s, "GET", "/", nil, cookies).Body.String(), "Sign out") {
+		t.Error("a reader who has signed out is signed in")
+	}
 	if g.count() != 0 {
 		t.Error("an order was carried out")
 	}

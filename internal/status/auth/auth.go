@@ -274,7 +274,13 @@ func (a *Auth) MaySee(r *http.Request) bool {
 }
 
 // MayOrder says why a request may not give an order; nil if it may.
-func (a *Auth) MayOrder(r *http.Request) error {
+func (a *Auth) MayOrder(r *http.Request) error { return a.may(r, false) }
+
+// MaySignOut says why a request may not end its session; nil if it may. A reader may, too.
+func (a *Auth) MaySignOut(r *http.Request) error { return a.may(r, true) }
+
+// may is that of an order, or of what a reader may do, too.
+func (a *Auth) may(r *http.Request, reader bool) error {
 	c := CallerOf(r.Context())
 	if c.How == BySocket {
 		return nil
@@ -286,7 +292,7 @@ func (a *Auth) MayOrder(r *http.Request) error {
 		return errNoToken
 	case !a.mayCarry(r):
 		return a.insecure(r)
-	case c.reader:
+	case c.reader && !reader:
 		return errReader
 	case c.How == byToken:
 		return nil

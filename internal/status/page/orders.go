@@ -311,7 +311,7 @@ func (p *Pages) serveSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Pages) serveSignOut(w http.ResponseWriter, r *http.Request) {
-	if err := p.Auth.MayOrder(r); err != nil {
+	if err := p.Auth.MaySignOut(r); err != nil {
 		why := web.Refused(err)
 		p.say(w, r, why.Code, message{Tone: warn, Heading: "Not signed out", Text: sentence(why.Text), Back: "/"})
 		return
