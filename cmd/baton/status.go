@@ -97,7 +97,8 @@ func askOnce(ctx context.Context, notes io.Writer, r operate.Operator, fetch fun
 	case <-time.After(askedSoon):
 	}
 	if asksRedis {
-		_ = show.Say(notes, "redis %s has not answered yet. The configuration says: lock %q, %s. Still asking; baton doctor looks for the cause.\n",
+		_ = show.Say(notes, "redis %s has not answered yet. The configuration says: lock %q, %s. "+
+			"Still asking; baton doctor looks for the cause.\n",
 			own.Redis.Host, own.LockKey, text.Count(len(own.Jobs), "job"))
 	}
 	return unanswered(own, <-answers)

@@ -180,7 +180,8 @@ func jobWords(p diagnose.Problem) string {
 	case p.Code == diagnose.CodeUnscheduled:
 		return p.Job + " is " + lacking
 	case p.Code == diagnose.CodeUnaccepted:
-		return fmt.Sprintf("%s has left %s alone that were there before; see the plan, then baton job accept %s", p.Job, text.Count(p.Count, "row"), p.Job)
+		return fmt.Sprintf("%s has left %s alone that were there before; see the plan, then baton job accept %s",
+			p.Job, text.Count(p.Count, "row"), p.Job)
 	case p.Code == diagnose.CodeLate:
 		return p.Job + " " + late
 	case late != "":

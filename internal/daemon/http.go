@@ -18,8 +18,8 @@ import (
 // serving is how page and API are served.
 func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) status.Config {
 	c := status.Config{
-		Source: n.snapshot, Own: n.own, Health: n.health, Metrics: n.metrics, Logger: n.log.Named("http"), NodeID: n.id, Version: n.options.Version,
-		Node: n.answers, Do: n.answers.Do, TokenFile: h.TokenFile, ReadTokenFile: h.ReadTokenFile,
+		Source: n.snapshot, Own: n.own, Health: n.health, Metrics: n.metrics, Logger: n.log.Named("http"), NodeID: n.id,
+		Version: n.options.Version, Node: n.answers, Do: n.answers.Do, TokenFile: h.TokenFile, ReadTokenFile: h.ReadTokenFile,
 		Hosts: h.Hosts, Proxies: h.Proxies(),
 	}
 	if encryption != nil {

@@ -123,7 +123,8 @@ func (s Snapshot) jobProblems() (all []Problem) {
 			all = append(all, p)
 		}
 		if j.Unaccepted > 0 {
-			all = append(all, Problem{Code: CodeUnaccepted, Job: j.Name, Count: j.Unaccepted, Command: "baton job preview " + j.Name + " --all"})
+			all = append(all, Problem{Code: CodeUnaccepted, Job: j.Name, Count: j.Unaccepted,
+				Command: "baton job preview " + j.Name + " --all"})
 		}
 		switch {
 		case j.DeadLetters != nil && *j.DeadLetters > 0:

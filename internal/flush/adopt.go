@@ -73,7 +73,7 @@ const (
 	adoptAdopted  = "adopted"
 )
 
-// ErrNothingWaits: there is nothing to be accepted.
+// ErrNothingWaits says that there is nothing to be accepted.
 var ErrNothingWaits = errors.New("flush: nothing waits to be accepted")
 
 // ParseWaits reads what waits; ok is false if nothing does.
@@ -288,8 +288,8 @@ func (r *run) recordLeft(ctx context.Context, left Waits) error {
 		r.waits(Waits{})
 		return nil
 	}
-	r.note(fmt.Sprintf("%s; what the application changes is written. `baton job preview %s --all` shows them, `baton job accept %s` accepts "+
-		"that they are the job's", what, r.cfg.Job, r.cfg.Job))
+	r.note(fmt.Sprintf("%s; what the application changes is written. `baton job preview %s --all` shows them, `baton job accept %s` "+
+		"accepts that they are the job's", what, r.cfg.Job, r.cfg.Job))
 	r.waits(left)
 	return r.recordAdoption(ctx, fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes))
 }

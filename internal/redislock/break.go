@@ -29,8 +29,8 @@ type Broken struct {
 func (e *Election) Break(ctx context.Context, reason string) (Broken, error) {
 	k := e.keys
 	reply, err := redis.Values(e.store.Run(ctx, k.Lock(), func(conn redis.Conn) (any, error) {
-		return scriptsOf(LockOptions{Format: e.format}).breaks.DoContext(ctx, conn, k.Lock(), k.Term(), k.Events(), k.Quarantine(), reason, k.Wake(),
-			time.Now().UnixMilli())
+		return scriptsOf(LockOptions{Format: e.format}).breaks.DoContext(ctx, conn, k.Lock(), k.Term(), k.Events(), k.Quarantine(),
+			reason, k.Wake(), time.Now().UnixMilli())
 	}))
 	var word, epoch string
 	var b Broken

@@ -32,7 +32,9 @@ type Held struct {
 // It is [Lead] without a function, and keeps the same promises. [Held.Context] ends when the lock is
 // no longer certain. The holder must call [Held.Unlock] within [Lock].Drain then; otherwise
 // [Lock].OnOverrun ends the process.
-func (l Lock) Lock(ctx context.Context) (*Held, error) { return l.hold(ctx, func(Event) error { return nil }) }
+func (l Lock) Lock(ctx context.Context) (*Held, error) {
+	return l.hold(ctx, func(Event) error { return nil })
+}
 
 // TryLock takes the lock if it is free. Otherwise the error matches [ErrHeld], or says that Redis
 // does not answer.

@@ -19,7 +19,7 @@ func TestAnErrorOfADatabaseHasNoPieceOfItsPassword(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer store.Close()
+		t.Cleanup(func() { _ = store.Close() })
 		err = store.Ping(t.Context())
 		if !errors.Is(err, flush.ErrTransient) || !strings.Contains(err.Error(), "***") ||
 			strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "connect:") {

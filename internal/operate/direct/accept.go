@@ -52,7 +52,8 @@ func AcceptJob(ctx context.Context, c config.Config, name, by string) (a Accepte
 		return a, fmt.Errorf("job %q: %w: no pass has found rows that the job never wrote and that it would change or delete", name, err)
 	}
 	waits, who, _ := flush.ParseAccepted(text)
-	a = Accepted{Job: name, Table: f.job.Flush.To.Table, Keys: f.job.Flush.From.Key, Changes: waits.Changes, Deletes: waits.Deletes, By: who}
+	a = Accepted{Job: name, Table: f.job.Flush.To.Table, Keys: f.job.Flush.From.Key,
+		Changes: waits.Changes, Deletes: waits.Deletes, By: who}
 	if text == was {
 		return a, nil
 	}

@@ -217,7 +217,8 @@ func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisl
 func eventsOf(p redislock.Picture) []diagnose.Event {
 	events := make([]diagnose.Event, len(p.Events))
 	for i, e := range p.Events {
-		events[i] = diagnose.Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Code: string(e.Code), Reason: e.Reason, Over: e.Over}
+		events[i] = diagnose.Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch,
+			Code: string(e.Code), Reason: e.Reason, Over: e.Over}
 	}
 	return events
 }

@@ -35,8 +35,8 @@ func newJobAcceptCommand(e cmdline.Env) *cobra.Command {
 				return cmdline.JobError(err)
 			}
 			return out.Print(e.Stdout, a, func(w io.Writer) error {
-				return show.Say(w, "Every row of %s in table %s is job %s's. The next pass may change %s and delete %s.\n", a.Keys, a.Table, a.Job,
-					text.Count(a.Changes, "row"), text.Count(a.Deletes, "row"))
+				return show.Say(w, "Every row of %s in table %s is job %s's. The next pass may change %s and delete %s.\n",
+					a.Keys, a.Table, a.Job, text.Count(a.Changes, "row"), text.Count(a.Deletes, "row"))
 			})
 		},
 	}

@@ -79,7 +79,8 @@ var kinds = []Kind{
 	{
 		Name: "capture", Type: Capture, Key: KeyMatched, Delivers: States, Keeps: true,
 		Options: map[string]string{
-			".from.value": "hash", ".from.on_missing": "delete", ".from.on_flush": "stop", ".from.max_pct": "", ".to.adopt": "ask", ".verify": "",
+			".from.value": "hash", ".from.on_missing": "delete", ".from.on_flush": "stop", ".from.max_pct": "",
+			".to.adopt": "ask", ".verify": "",
 		},
 	},
 }

@@ -83,8 +83,8 @@ func strayAt(rest string) bool {
 	return false
 }
 
-var withAt = []string{"user", "password", "dbname", "host", "application_name", "passfile", "sslpassword", "sslkey", "sslcert", "sslrootcert",
-	"service", "servicefile", "krbspn", "options"}
+var withAt = []string{"user", "password", "dbname", "host", "application_name", "passfile", "sslpassword", "sslkey", "sslcert",
+	"sslrootcert", "service", "servicefile", "krbspn", "options"}
 
 // hosts are the names and addresses that a DSN says, and directories of sockets.
 func hosts(c *pgx.ConnConfig) []string {

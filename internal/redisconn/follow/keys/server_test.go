@@ -41,7 +41,8 @@ var examples = map[string]string{
 	"function|flush":   "FUNCTION FLUSH",
 	"function|restore": "FUNCTION RESTORE DUMP",
 	"geoadd":           "GEOADD geo 1 1 x", "georadius": "GEORADIUS geo 15 37 200 km STORE new; GEORADIUS geo 15 37 200 km storedist z; " +
-		"GEORADIUS geo 15 37 200 km STORE new STORE z; GEORADIUS geo 15 37 200 km STORE new COUNT 1 STOREDIST z; GEORADIUS geo 15 37 200 km",
+		"GEORADIUS geo 15 37 200 km STORE new STORE z; GEORADIUS geo 15 37 200 km STORE new COUNT 1 STOREDIST z; " +
+		"GEORADIUS geo 15 37 200 km",
 	"georadiusbymember": "GEORADIUSBYMEMBER geo Palermo 200 km STORE new; GEORADIUSBYMEMBER geo Palermo 200 km STORE STORE",
 	"geosearchstore":    "GEOSEARCHSTORE new geo FROMLONLAT 15 37 BYRADIUS 200 km",
 	"getdel":            "GETDEL s", "getex": "GETEX s EX 100; GETEX ttl PERSIST", "getset": "GETSET s 1", "hdel": "HDEL h f; HDEL h f g",
