@@ -318,7 +318,7 @@ type Recorder interface {
 	Recorded(ctx context.Context, job, name string) (string, error)
 }
 
-// ErrUnaccepted: keys must not be marked, since rows of the table wait to be accepted as the job's.
+// ErrUnaccepted says that keys must not be marked, since rows of the table wait to be accepted as the job's.
 var ErrUnaccepted = errors.New("rows of the table are not accepted as the job's")
 
 // MayMark fails if keys must not be marked: the next run takes a marked key for one that the application has changed, and
@@ -338,12 +338,13 @@ func (p *Pipeline) MayMark(ctx context.Context, deletes bool) error {
 	case err != nil:
 		return err
 	case mode == AdoptInsertOnly || mode == AdoptOverwrite && text != adoptAdopted:
-		return fmt.Errorf("table %q: %w, and `adopt: %s` leaves them as they are: no key was marked", p.cfg.Mapping.Table, ErrUnaccepted, mode)
+		return fmt.Errorf("table %q: %w, and `adopt: %s` leaves them as they are: no key was marked",
+			p.cfg.Mapping.Table, ErrUnaccepted, mode)
 	case text == adoptAdopted:
 		return nil
 	}
-	return fmt.Errorf("table %q: %w, or the first pass of job %q has not ended: no key was marked. `baton job preview %s --all` shows what a "+
-		"pass would do, `baton job accept %s` accepts it", p.cfg.Mapping.Table, ErrUnaccepted, p.cfg.Job, p.cfg.Job, p.cfg.Job)
+	return fmt.Errorf("table %q: %w, or the first pass of job %q has not ended: no key was marked. `baton job preview %s --all` "+
+		"shows what a pass would do, `baton job accept %s` accepts it", p.cfg.Mapping.Table, ErrUnaccepted, p.cfg.Job, p.cfg.Job, p.cfg.Job)
 }
 
 // Digest stands for the mapping of the job as its table resolves it.

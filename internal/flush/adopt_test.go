@@ -33,7 +33,8 @@ func TestWhetherKeysMayBeMarked(t *testing.T) {
 	}{
 		{flush.AdoptAsk, "", false, false}, {flush.AdoptAsk, "waits 1 1", false, false},
 		{flush.AdoptAsk, "accepted 1 1 2026-01-01T00:00:00Z ann", false, false}, {flush.AdoptAsk, "adopted", true, true},
-		{flush.AdoptInsertOnly, "adopted", false, false}, {flush.AdoptOverwrite, "", true, false}, {flush.AdoptOverwrite, "adopted", true, true},
+		{flush.AdoptInsertOnly, "adopted", false, false},
+		{flush.AdoptOverwrite, "", true, false}, {flush.AdoptOverwrite, "adopted", true, true},
 		{flush.AdoptDelete, "", true, true},
 	} {
 		cfg, db := users(flushtest.NewScript("s"))

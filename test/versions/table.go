@@ -90,7 +90,7 @@ func (t *table) write(dir string) error {
 		if !ok || !closed {
 			return fmt.Errorf("%s has no table between %q and %q", path, begin, end)
 		}
-		if err := os.WriteFile(path, []byte(before+begin+t.merged(old)+end+after), 0o644); err != nil { //nolint:gosec // a page for all
+		if err := os.WriteFile(path, []byte(before+begin+t.merged(old)+end+after), 0o644); err != nil {
 			return err
 		}
 	}

@@ -354,7 +354,8 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 		if out.Rows != 2 || len(out.Dead) != 1 || !strings.Contains(out.Dead[0].Error, "max_allowed_packet") {
 			t.Errorf("outcome %d rows, %d dead", out.Rows, len(out.Dead))
 		}
-		db.expect("SELECT JSON_VALUE(record, '$.key'), LENGTH(JSON_UNQUOTE(JSON_EXTRACT(record, '$.all_cut'))) FROM baton_dead_letter", "2|1024")
+		db.expect("SELECT JSON_VALUE(record, '$.key'), LENGTH(JSON_UNQUOTE(JSON_EXTRACT(record, '$.all_cut'))) FROM baton_dead_letter",
+			"2|1024")
 		keys, err := s.LetterKeys(t.Context(), sql.LetterFilter{})
 		if err != nil || len(keys) != 1 {
 			t.Fatalf("letters %v, %v", keys, err)
