@@ -106,13 +106,13 @@ func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
 }
 
 // name shows CLIENT LIST whose connection this is. A server may refuse that: an ACL forbids it, or a proxy does not
-// know the command.
+// know the command. NOAUTH refuses the connection itself.
 func (s *Store) name(ctx context.Context, c redis.Conn) error {
 	if s.opts.ClientName == "" {
 		return nil
 	}
 	_, err := redis.DoContext(c, ctx, "CLIENT", "SETNAME", s.opts.ClientName)
-	if _, refused := errors.AsType[redis.Error](err); refused {
+	if refusal, refused := errors.AsType[redis.Error](err); refused && !strings.HasPrefix(string(refusal), "NOAUTH") {
 		return nil
 	}
 	return err
