@@ -61,8 +61,8 @@ func run(code *lua.FunctionProto, keys, args []string, call caller) (any, error)
 	}))
 	l.SetGlobal("redis", api)
 	l.Push(l.NewFunctionFromProto(code))
-	l.Push(toLua(l, anys(keys)))
-	l.Push(toLua(l, anys(args)))
+	l.Push(tableOf(l, keys))
+	l.Push(tableOf(l, args))
 	if err := l.PCall(2, 1, nil); err != nil {
 		return nil, fmt.Errorf("a script of the lock fails without a server: %w", err)
 	}
@@ -104,12 +104,12 @@ func toNumber(l *lua.LState) int {
 	return 1
 }
 
-func anys(texts []string) []any {
-	all := make([]any, len(texts))
-	for i, text := range texts {
-		all[i] = text
+func tableOf(l *lua.LState, texts []string) *lua.LTable {
+	t := l.NewTable()
+	for _, text := range texts {
+		t.Append(lua.LString(text))
 	}
-	return all
+	return t
 }
 
 // toLua and fromLua convert replies as Redis does.
