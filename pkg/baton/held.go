@@ -61,6 +61,9 @@ func orForeign(node string) string {
 
 // hold has this process lead in the background. It gives up with what refuse makes of an event.
 func (l Lock) hold(ctx context.Context, refuse func(Event) error) (*Held, error) {
+	if l.Observer {
+		return nil, fmt.Errorf("%w: an Observer never holds the lock", ErrInvalid)
+	}
 	campaign, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	unlocked := make(chan struct{})
 	h := &Held{lock: l.withDefaults(), stop: stop, taken: make(chan struct{}), over: make(chan struct{}),

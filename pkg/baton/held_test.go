@@ -88,8 +88,12 @@ func TestToGiveUpALockLeavesNothing(t *testing.T) {
 	if n := r.Client(t).Num("HLEN", "{lock}:nodes"); n != 1 || holder.Confirm(t.Context()) != nil {
 		t.Errorf("%d nodes are listed, the holder: %v", n, holder.Confirm(t.Context()))
 	}
-	if _, err := (baton.Lock{}).TryLock(t.Context()); !errors.Is(err, baton.ErrInvalid) {
-		t.Errorf("a lock without a key: %v", err)
+	observer := lockOn(r, "c")
+	observer.Observer = true
+	for name, l := range map[string]baton.Lock{"without a key": {}, "of an observer": observer} {
+		if _, err := l.TryLock(t.Context()); !errors.Is(err, baton.ErrInvalid) {
+			t.Errorf("a lock %s: %v", name, err)
+		}
 	}
 }
 
@@ -128,7 +132,7 @@ func TestAnElectorKnowsWhoLeads(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	electors := map[string]*baton.Elector{}
 	stops := map[string]func(){}
-	for _, node := range []string{"a", "b"} {
+	for _, node := range []string{"a", "b", "c"} {
 		l := lockOn(r, node)
 		l.TTL = time.Hour
 		e, err := baton.NewElector(l)
@@ -159,6 +163,10 @@ func TestAnElectorKnowsWhoLeads(t *testing.T) {
 	}
 	if err := a.Lead(t.Context(), func(context.Context, baton.Term) error { return nil }); !errors.Is(err, baton.ErrInvalid) {
 		t.Errorf("a second campaign at a time: %v", err)
+	}
+	stops["c"]()
+	if who := electors["c"].Leader(); who != "" {
+		t.Errorf("c campaigns no more, and knows %q", who)
 	}
 	stops["a"]()
 	if a.IsLeader() || a.Leader() != "" {
