@@ -23,6 +23,8 @@ func TestOfAPasswordThatIsWrittenWrongNothingIsTold(t *testing.T) {
 		{"postgres", "postgres://app:x@planted,y@h/db"},
 		{"postgres", "postgres://app:x@h:1,planted@h/db"},
 		{"postgres", "postgres://app:1/planted@h/db"},
+		{"postgres", "postgres:///db?host=app:planted@h"},
+		{"postgres", "host=app:planted@h dbname=db"},
 		{"mysql", "u:pla/nted@h/db?x=%zz"},
 		{"mysql", "u:x@tcp(planted@h:1)/db"},
 		{"mysql", "u:planted@tcp(h:1)/db?strict=1"},

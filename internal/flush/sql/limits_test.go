@@ -90,32 +90,22 @@ func TestNoLimitIsMadeWider(t *testing.T) {
 		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 1)))
 		db.expect("SELECT settings FROM seen", "17s 30s 15s on public, pg_temp read committed UTC")
 	})
-	t.Run("mariadb", func(t *testing.T) {
-		t.Parallel()
-		testsupport.NeedsDialect(t, testsupport.DialectMariaDB)
-		db := prepared(t, testsupport.StartMariaDB)
-		db.Exec(t, `CREATE TABLE seen (id bigint PRIMARY KEY, views bigint, settings text) ENGINE=InnoDB;
-			CREATE TRIGGER see BEFORE INSERT ON seen FOR EACH ROW SET new.settings = concat_ws(' ',
-				@@innodb_lock_wait_timeout, @@max_statement_time, @@idle_transaction_timeout, @@tx_isolation);
-			SET GLOBAL innodb_lock_wait_timeout = 7; SET GLOBAL max_statement_time = 11; SET GLOBAL idle_transaction_timeout = 5000`)
-		s := db.leading(ttl(time.Minute))
-		p := plan(t, s, "seen", []string{"id"})
-		p.Columns = p.Columns[:2]
-		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 1)))
-		db.expect("SELECT settings FROM seen", "7 11.000000 15 READ-COMMITTED")
-	})
 	t.Run("mysql", func(t *testing.T) {
 		t.Parallel()
-		testsupport.NeedsDialect(t, testsupport.DialectMySQL)
+		settings, want := []string{"max_statement_time", "11", "idle_transaction_timeout", "@@tx_isolation"}, "7 11.000000 15 READ-COMMITTED"
+		if testsupport.HasDialect(testsupport.DialectMySQL) {
+			settings, want = []string{"max_execution_time", "11000", "wait_timeout", "@@transaction_isolation"}, "7 11000 15 READ-COMMITTED"
+		}
+		statement, limit, idle, isolation := settings[0], settings[1], settings[2], settings[3]
 		db := prepared(t, testsupport.StartMariaDB)
 		db.Exec(t, `CREATE TABLE seen (id bigint PRIMARY KEY, views bigint, settings text) ENGINE=InnoDB;
 			CREATE TRIGGER see BEFORE INSERT ON seen FOR EACH ROW SET new.settings = concat_ws(' ',
-				@@innodb_lock_wait_timeout, @@max_execution_time, @@wait_timeout, @@transaction_isolation);
-			SET GLOBAL innodb_lock_wait_timeout = 7; SET GLOBAL max_execution_time = 11000; SET GLOBAL wait_timeout = 5000`)
+				@@innodb_lock_wait_timeout, @@`+statement+`, @@`+idle+`, `+isolation+`);
+			SET GLOBAL innodb_lock_wait_timeout = 7; SET GLOBAL `+statement+` = `+limit+`; SET GLOBAL `+idle+` = 5000`)
 		s := db.leading(ttl(time.Minute))
 		p := plan(t, s, "seen", []string{"id"})
 		p.Columns = p.Columns[:2]
 		apply(t, s, fence(1), p, batch("a", 0, rowOf(1, 1)))
-		db.expect("SELECT settings FROM seen", "7 11000 15 READ-COMMITTED")
+		db.expect("SELECT settings FROM seen", want)
 	})
 }
