@@ -92,7 +92,8 @@ func TestNoLimitIsMadeWider(t *testing.T) {
 	})
 	t.Run("mysql", func(t *testing.T) {
 		t.Parallel()
-		settings, want := []string{"max_statement_time", "11", "idle_transaction_timeout", "@@tx_isolation"}, "7 11.000000 15 READ-COMMITTED"
+		settings := []string{"max_statement_time", "11", "idle_transaction_timeout", "@@tx_isolation"}
+		want := "7 11.000000 15 READ-COMMITTED"
 		if testsupport.HasDialect(testsupport.DialectMySQL) {
 			settings, want = []string{"max_execution_time", "11000", "wait_timeout", "@@transaction_isolation"}, "7 11000 15 READ-COMMITTED"
 		}
