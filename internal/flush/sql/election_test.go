@@ -90,6 +90,17 @@ func TestAFenceOfAVersionThatNamedNoElectionIsTakenOver(t *testing.T) {
 	})
 }
 
+// The first node has made the table of versions, and no other table yet.
+func TestLettersAreLookedForWhileTheTablesAreMade(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		s := db.leading(under("ours"))
+		db.Exec(t, "DELETE FROM baton_schema_version")
+		if letters, err := s.Letters(t.Context(), sql.LetterFilter{}, 9, 0); err != nil || len(letters) != 0 {
+			t.Errorf("%d letters, %v", len(letters), err)
+		}
+	})
+}
+
 func TestTheLedgerOfAnotherElectionIsNotPruned(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()

@@ -196,10 +196,10 @@ func (s *Store) current(ctx context.Context, db interface {
 	if err != nil {
 		return false, err
 	}
-	var version sql.NullInt64
+	var version int64
 	// An error is most likely that there is no such table; any other one comes again.
 	found := db.QueryRowContext(ctx, s.queries["version"]).Scan(&version)
-	return found == nil && version.Int64 >= want, nil
+	return found == nil && version >= want, nil
 }
 
 func (s *Store) goose(ctx context.Context, db *sql.DB) error {

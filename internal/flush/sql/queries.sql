@@ -96,7 +96,8 @@ INSERT INTO {prefix}schema_version (version_id, is_applied)
 SELECT 0, true WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE version_id = 0)
 
 -- name: version
-SELECT max(version_id) FROM {prefix}schema_version WHERE is_applied
+-- Between the making of the table and its first row there is no version yet.
+SELECT coalesce(max(version_id), 0) FROM {prefix}schema_version WHERE is_applied
 
 -- name: version_done
 INSERT INTO {prefix}schema_version (version_id, is_applied) VALUES (%d, true)
