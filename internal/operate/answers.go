@@ -10,23 +10,21 @@ import (
 	"baton/internal/text"
 )
 
-// Answers is what may be asked of a node beyond its Snapshot. Every method returns soon after
-// ctx ends. [ErrNotFound]: there is no such job, run or letter.
+// Answers are the questions that a node answers beyond its Snapshot. Every method returns soon after ctx ends. [ErrNotFound] means that
+// there is no such job, run or letter.
 type Answers interface {
 	// Events is the history of the election, the newest first, at most n.
 	Events(ctx context.Context, n int) ([]diagnose.Event, error)
-	// Explain reports why a node leads, or does not; "" is the node that is asked.
+	// Explain reports why a node leads, or does not; "" means the node that answers.
 	Explain(ctx context.Context, node string) (Explanation, error)
 	// Next reports when a job is due after a time: its next n slots.
 	Next(ctx context.Context, job string, from time.Time, n int) (Coming, error)
-	// History is a job's finished runs and missed slots, the newest first, at most n,
-	// older than the entry with the id before; "" begins with the newest.
+	// History is a job's finished runs and missed slots, the newest first, at most n, older than the entry with the id before; "" begins
+	// with the newest.
 	History(ctx context.Context, job, before string, n int) ([]Entry, error)
-	// Run is how a run stands, also one that waits for another; "" is the one that goes on, or else
-	// the last one.
+	// Run is the present state of a run, also of one that waits for another; "" means the run that goes on, or else the last one.
 	Run(ctx context.Context, job, runID string) (JobRun, error)
-	// Letters are dead letters, the newest first, at most n. What one database answers is
-	// there also if another one fails.
+	// Letters are dead letters, the newest first, at most n. The letters of one database are returned also if another database fails.
 	Letters(ctx context.Context, f LetterFilter, n int) ([]Letter, error)
 	// LetterKeys names dead letters, the oldest of each database first, at most n.
 	LetterKeys(ctx context.Context, f LetterFilter, n int) ([]LetterKey, error)
@@ -34,24 +32,23 @@ type Answers interface {
 	Reasons(ctx context.Context, f LetterFilter) ([]LetterReason, error)
 }
 
-// Node is what page and API ask of the node that serves them.
+// Node holds the answers that the status page and the API need from their own node.
 type Node interface {
 	Answers
-	// Printed is what a run has printed, as far as it is kept.
+	// Printed returns the output of a run, as far as it is kept.
 	Printed(ctx context.Context, job, runID string) (Printed, error)
 	// Samples are how far the flushes were behind, the oldest first, later than since.
 	Samples(ctx context.Context, since time.Time) ([]Sample, error)
-	// Recent are the latest runs of every job, at most [MostRecent] of each. What one lock's Redis
-	// answers is there also if another one fails.
+	// Recent are the latest runs of every job, at most [MostRecent] of each. The runs under one lock are returned also if the Redis of
+	// another lock fails.
 	Recent(ctx context.Context) (map[string][]Brief, error)
-	// LockEvents are the histories of all elections of the configuration by their locks, the newest event
-	// first, at most n of each. What can be read is there also if something else cannot.
+	// LockEvents are the histories of all elections of the configuration by their locks, the newest event first, at most n of each.
+	// Histories that can be read are returned also if others cannot.
 	LockEvents(ctx context.Context, n int) (map[string][]diagnose.Event, error)
 }
 
-// Operator is what commands ask, and what they give orders to: the servers themselves, which takes
-// the configuration, or a node by its API, which takes its address. Both answer alike, with the
-// same errors.
+// Operator answers commands and takes their orders: the servers themselves, which takes the configuration, or a node by its API, which
+// takes its address. Both answer alike, with the same errors.
 type Operator interface {
 	Answers
 	// Do carries out an order: see [Do].
@@ -60,23 +57,22 @@ type Operator interface {
 	Snapshot(ctx context.Context) (diagnose.Snapshot, error)
 	// Election is a Snapshot without the jobs.
 	Election(ctx context.Context) (diagnose.Snapshot, error)
-	// Held are the locks that a client holds, by their keys: those of the configuration, and those of
-	// baton lock, of which a node knows nothing.
+	// Held are the locks that a client holds, by their keys: those of the configuration, and those of baton lock, which a node does not
+	// know.
 	Held(ctx context.Context) ([]diagnose.Lock, error)
 	// Configured are the jobs as they are configured, and not how they stand.
 	Configured(ctx context.Context) []diagnose.Job
-	// Zone is the time zone that a job is scheduled in, with "" that of jobs without one; UTC if that
-	// is not known.
+	// Zone is the time zone that a job is scheduled in, with "" that of jobs without one; UTC if that zone is unknown.
 	Zone(ctx context.Context, job string) *time.Location
-	// Output is a piece of what a run has printed, from an offset on, or from where it is still
-	// kept. There is nothing more if the piece is empty.
+	// Output is a piece of a run's output, from an offset on, or from where it is still kept. There is nothing more if the piece is
+	// empty.
 	Output(ctx context.Context, job, runID string, from int64) (Output, error)
 	// Waiting counts the dead letters of each job that has some.
 	Waiting(ctx context.Context) (map[string]int64, error)
 	Close() error
 }
 
-// JobRun is a run as those see it who have asked for it, or watch it.
+// JobRun is a run as a caller sees it who ordered it, or watches it.
 type JobRun struct {
 	Job string       `json:"job"`
 	Run diagnose.Run `json:"run"`
@@ -89,8 +85,7 @@ type JobRun struct {
 // Succeeded reports whether the run has ended well.
 func (r JobRun) Succeeded() bool { return r.Run.State == "succeeded" }
 
-// LetterReason counts the dead letters of a job that have the same reason, but for the
-// values in it.
+// LetterReason counts the dead letters of a job that have the same reason, apart from the values in it.
 type LetterReason struct {
 	Job      string    `json:"job"`
 	Database string    `json:"database"`
@@ -120,7 +115,7 @@ type Coming struct {
 type ComingSlot struct {
 	Slot  time.Time `json:"slot"`
 	Start time.Time `json:"start"`
-	// Note says what the clock of the zone does to it.
+	// Note says how the zone's clock changes the slot.
 	Note string `json:"note,omitzero"`
 }
 
@@ -129,14 +124,13 @@ type Explanation struct {
 	NodeID  string `json:"node_id"`
 	LockKey string `json:"lock_key"`
 	Leads   bool   `json:"leads"`
-	Reasons []Why  `json:"reasons"` // what weighs most first
+	Reasons []Why  `json:"reasons"` // the weightiest first
 }
 
-// WhyRedis is the code of an election that cannot be read: nothing else is known.
+// WhyRedis is the code of an election that cannot be read: no more can be found out.
 const WhyRedis = "redis_unreachable"
 
-// WhyNeverSeen is the code of a node that has never registered: most likely a name
-// that was mistyped.
+// WhyNeverSeen is the code of a node that has never registered: most likely its name was mistyped.
 const WhyNeverSeen = "never_seen"
 
 // Why is one reason.
@@ -188,26 +182,26 @@ type Missed struct {
 	Error  string    `json:"error,omitzero"`
 }
 
-// Output is a piece of what a run has printed.
+// Output is a piece of a run's output.
 type Output struct {
 	Text         string
 	Offset, Next int64 // in bytes of all that it has printed
 }
 
-// Printed is what a run has printed.
+// Printed is a run's whole output, as far as it is kept.
 type Printed struct {
 	Text    string `json:"text"`
 	Dropped int64  `json:"dropped,omitzero"` // bytes before Text that are not kept
 	Running bool   `json:"running,omitzero"` // more may come
 }
 
-// LetterFilter picks dead letters: those of which everything that is set here is true.
+// LetterFilter picks dead letters: those that match every field that is set.
 type LetterFilter struct {
 	Job      string
 	Database string
 	ID       string        // or the beginning of one; then the record is whole
-	Within   time.Duration // put aside at most so long ago
-	Before   time.Duration // put aside longer ago than that
+	Within   time.Duration // put aside at most this long ago
+	Before   time.Duration // put aside longer ago than this
 	Text     string        // stands in the record or in the reason
 	Whole    bool          // the records are not cut
 	// Reason is one of those that [Answers.Reasons] counts. It is searched for among the newest 5000 letters
@@ -239,7 +233,7 @@ type Sample struct {
 type Level struct {
 	LagSeconds float64 `json:"lag_seconds"`
 	Backlog    int64   `json:"backlog"`
-	// RowsPerSecond is what it has written since the sample before; absent: that is not known.
+	// RowsPerSecond is the rate of writing since the previous sample; absent if unknown.
 	RowsPerSecond *float64 `json:"rows_per_second,omitempty"`
 }
 

@@ -11,9 +11,8 @@ import (
 	"baton/internal/text"
 )
 
-// What stands in Redis may be anybody's: a text of megabytes, or a time so far away that it
-// cannot be written down, would take page, API and memory with it. So all that a node has
-// read is bounded once, before anybody sees it.
+// Any client may have written the texts in Redis: a text of megabytes, or a time beyond the year 9999 that cannot be encoded, would
+// exhaust page, API and memory. So Bounded cuts everything that a node has read once, before page or API use it.
 const (
 	// MostName is how long a name may be, MostProse a text for people, in bytes. Both are
 	// far more than baton ever writes.
@@ -28,8 +27,7 @@ var prose = [...]string{
 	"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What", "Why", "Notes",
 }
 
-// Bounded returns v with all that it holds bounded. What is right stays untouched, and is
-// not copied: others may read it.
+// Bounded returns v with all that it holds bounded. Values within the bounds stay untouched and are not copied: others may read it.
 func Bounded[T any](v T) T {
 	bound(reflect.ValueOf(&v).Elem(), MostName)
 	return v

@@ -27,7 +27,7 @@ import (
 // commandTimeout bounds what a command waits for a connection; twice that, for an answer.
 const commandTimeout = 5 * time.Second
 
-// Client asks a node by its API. It has no configuration and reaches no server but it.
+// Client asks a node by its API. It has no configuration and reaches no other server.
 type Client struct {
 	server string // as it was given
 	base   string
@@ -38,9 +38,8 @@ type Client struct {
 	last *diagnose.Snapshot // the one before, for what nearly never changes
 }
 
-// DialServer prepares to ask the node at a URL: https://host:port, http://127.0.0.1:port or
-// unix:///path of its admin socket. tokenFile holds its token, caFile the certificates to
-// trust beside the system's; "" is none. It connects when it is asked something.
+// DialServer prepares to ask the node at a URL: https://host:port, http://127.0.0.1:port or unix:///path of its admin socket. tokenFile
+// holds its token, caFile the certificates to trust beside the system's; "" is none. It connects at the first question.
 func DialServer(server, tokenFile, caFile string) (*Client, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "" {
@@ -71,7 +70,7 @@ func DialServer(server, tokenFile, caFile string) (*Client, error) {
 			return nil, err
 		}
 	}
-	follow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // nowhere: the token is for this host
+	follow := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // do not follow: the token is for this host
 	c.http = &http.Client{Transport: transport, CheckRedirect: follow}
 	return c, nil
 }
@@ -126,12 +125,12 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// problem is what the API says went wrong. It is the error that it was at the node.
+// problem is the error that the API reported. It matches the same errors as at the node.
 type problem struct {
 	text    string
 	kinds   []error
 	outcome *Outcome
-	away    bool // of the node's servers: they will be back
+	away    bool // a server of the node is away, and will be back
 }
 
 func (p *problem) Error() string   { return p.text }
@@ -140,7 +139,7 @@ func (p *problem) Unwrap() []error { return p.kinds }
 // mostReply bounds an answer.
 const mostReply = 64 << 20
 
-// get asks for what is at a path.
+// get reads the JSON at a path of the API.
 func get[T any](ctx context.Context, c *Client, query url.Values, path ...string) (reply T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*commandTimeout)
 	defer cancel()
@@ -150,7 +149,7 @@ func get[T any](ctx context.Context, c *Client, query url.Values, path ...string
 
 // give posts an order.
 func (c *Client) give(ctx context.Context, body any, path ...string) (out Outcome, err error) {
-	const within = 2*time.Minute + 10*time.Second // which the node ends
+	const within = 2*time.Minute + 10*time.Second // the node ends the order before that
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	text, err := json.Marshal(body)
@@ -184,7 +183,7 @@ func (c *Client) do(ctx context.Context, method string, query url.Values, body [
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	sent := false // as a whole; net/http sends a POST again only where nothing of it was
+	sent := false // the whole request; net/http repeats a POST only if no byte of it was sent
 	trace := &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { sent = i.Err == nil }}
 	req = req.WithContext(httptrace.WithClientTrace(ctx, trace))
 	resp, err := c.http.Do(req)
@@ -208,7 +207,7 @@ func (c *Client) do(ctx context.Context, method string, query url.Values, body [
 	return nil
 }
 
-// unreachable says why the node could not be asked.
+// unreachable says why the client could not ask the node.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	var unknown x509.UnknownAuthorityError
 	switch {
@@ -234,7 +233,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrNoServer, c.server, err)
 }
 
-// problem makes the error of an answer what it was at the node.
+// problem turns the node's answer into an error that matches the same errors as at the node.
 func (c *Client) problem(resp *http.Response, text []byte) error {
 	var said struct {
 		Error   string   `json:"error"`

@@ -57,7 +57,7 @@ func (c *Client) lastSeen(ctx context.Context) diagnose.Snapshot {
 	if last != nil {
 		return *last
 	}
-	s, _ := c.Snapshot(context.WithoutCancel(ctx)) // it ends by itself; what is not known is asked for again
+	s, _ := c.Snapshot(context.WithoutCancel(ctx)) // get bounds the wait; a failed answer is asked for again
 	return s
 }
 
@@ -80,7 +80,7 @@ func (c *Client) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
 	return reply.Events, err
 }
 
-// Explain reports why a node leads or not; "" is the one that is asked.
+// Explain reports why a node leads or not; "" means the node that answers.
 func (c *Client) Explain(ctx context.Context, node string) (Explanation, error) {
 	if node == "" {
 		node = c.lastSeen(ctx).NodeID
@@ -156,7 +156,7 @@ func names(jobs []diagnose.Job) []string {
 	return list
 }
 
-// Output is what a run has printed from an offset on, or from where it is still kept.
+// Output is a run's output from an offset on, or from where it is still kept.
 func (c *Client) Output(ctx context.Context, job, id string, from int64) (Output, error) {
 	return get[Output](ctx, c, url.Values{"from": {strconv.FormatInt(from, 10)}}, "jobs", job, "runs", id, "output")
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// wireOrder is an order as the API takes it: what the path says is not in it.
+// wireOrder is an order as the API takes it: the values that stand in the path are not in it.
 type wireOrder struct {
 	By        string             `json:"by,omitzero"`
 	Reason    string             `json:"reason,omitzero"`

@@ -2,15 +2,15 @@ package operate
 
 import "errors"
 
-// Kinds of errors, matched by errors.Is. Any other is the servers'.
+// Kinds of errors, matched by errors.Is. Any other error is a server's.
 var (
 	// ErrNotFound: there is no such thing.
 	ErrNotFound = errors.New("not found")
-	// ErrRefused: as things stand it cannot be done; the error says why, and what to do.
+	// ErrRefused: the present state forbids it; the error says why, and how to change that.
 	ErrRefused = errors.New("refused")
-	// ErrInvalid: what was asked for makes no sense; the error says what does.
+	// ErrInvalid: the request makes no sense; the error says how to mend it.
 	ErrInvalid = errors.New("invalid")
-	// ErrNoLeader: it needs a leader.
+	// ErrNoLeader: the order needs a leader.
 	ErrNoLeader = errors.New("no node leads")
 )
 
@@ -20,15 +20,15 @@ var (
 	ErrNoJob = errors.New("no such job")
 	// ErrNoRun: neither what goes on nor the history has such a run.
 	ErrNoRun = errors.New("no such run")
-	// ErrRunLost: it is not known how a run ended.
+	// ErrRunLost: the end of a run is unknown.
 	ErrRunLost = errors.New("nobody can tell how the run ended")
 	// ErrNoOutput says that a job of that kind prints nothing.
 	ErrNoOutput = errors.New("prints nothing")
-	// ErrNoLetter: there is no such dead letter, or not any more.
+	// ErrNoLetter: there is no such dead letter, or no longer.
 	ErrNoLetter = errors.New("no such dead letter")
 	// ErrManyLetters: an id is the beginning of several.
 	ErrManyLetters = errors.New("several dead letters have an id that begins so")
-	// ErrDeadUsage: what was asked for cannot be done in this configuration.
+	// ErrDeadUsage: this configuration does not allow the request.
 	ErrDeadUsage = errors.New("cannot be done")
 )
 
@@ -36,13 +36,13 @@ var (
 var (
 	// ErrNotAllowed: the token is missing, wrong, or not taken.
 	ErrNotAllowed = errors.New("not allowed")
-	// ErrNoServer: the node could not be asked.
+	// ErrNoServer: the client could not reach the node.
 	ErrNoServer = errors.New("the node cannot be reached")
-	// errNoReply: an order was sent, and what became of it is not known.
+	// errNoReply: the client sent an order, and does not know the outcome.
 	errNoReply = errors.New("no reply to the order")
 )
 
-// Coded is an error with one word by which programs know it.
+// Coded is an error with one word that programs recognise it by.
 type Coded struct {
 	Code string
 	Kind error // one of the kinds above; nil: the servers'

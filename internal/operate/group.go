@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// GroupOf names the group that may use an admin socket, and how to become a member of it, as far as
-// a user can see who may not.
+// GroupOf names the group that may use an admin socket, and how to join it, as far as a user without access can see that.
 func GroupOf(socket string) string {
 	info, err := os.Stat(socket)
 	if err != nil { // its directory may be closed, too

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// lettersWithin bounds what a database may take: the state is shown without it.
+	// lettersWithin bounds what a database may take: the state is shown without the count.
 	lettersWithin = time.Second
-	// lettersEvery is how often they are counted anew under --watch.
+	// lettersEvery is how often --watch counts the letters again.
 	lettersEvery = 15 * time.Second
 )
 
 // LetterCount counts the dead letters that wait now, for a Snapshot: the
 // leader's count is up to half a minute old, and older while no node leads.
 type LetterCount struct {
-	letters Operator // nil: who asks may not read the databases
+	letters Operator // nil: the user may not read the databases
 	asked   time.Time
 	jobs    map[string]int64
 	all     bool // all databases answered
@@ -26,7 +26,7 @@ type LetterCount struct {
 // NewLetterCount counts by letters; nil: the leader's counts are all there is.
 func NewLetterCount(letters Operator) *LetterCount { return &LetterCount{letters: letters} }
 
-// Add puts them into s, as far as they are known.
+// Add puts the counts into s, as far as they are known.
 func (l *LetterCount) Add(ctx context.Context, s *diagnose.Snapshot) {
 	if l.letters == nil {
 		return
@@ -38,7 +38,7 @@ func (l *LetterCount) Add(ctx context.Context, s *diagnose.Snapshot) {
 		l.asked, l.jobs, l.all = time.Now(), jobs, err == nil
 	}
 	for i, j := range s.Jobs {
-		// Where a database did not answer, what the leader counted last is what is known.
+		// For a database that did not answer, the leader's last count stays.
 		if n, counted := l.jobs[j.Name]; !j.Command && (counted || l.all) {
 			s.Jobs[i].DeadLetters = &n
 		}

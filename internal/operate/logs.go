@@ -12,7 +12,7 @@ import (
 	"baton/internal/diagnose"
 )
 
-// KeptOutput is how much of what a run prints is kept, in bytes.
+// KeptOutput is how many bytes of a run's output are kept.
 const KeptOutput = 256 << 10
 
 // JobLogs says whose output to show.
@@ -23,19 +23,18 @@ type JobLogs struct {
 	Follow bool
 	// Tail is how many lines to begin with; less than 0: all that is kept.
 	Tail int
-	// Note is called with what is missing, for people.
+	// Note gets a text for people about missing output.
 	Note func(text string)
 }
 
-// ShowLogs writes what a command has printed, from whichever host, and returns how the
-// run stands then.
+// ShowLogs writes the output of a command's run, whichever host ran it, and returns the run's present state.
 func ShowLogs(ctx context.Context, runs Operator, o JobLogs, w io.Writer) (JobRun, error) {
 	run, err := whichRun(ctx, runs, o)
 	if err != nil {
 		return JobRun{}, err
 	}
 	l := logs{runs: runs, o: o, id: run.Run.ID, w: w}
-	// The state was asked for first: of a run that has ended this is all.
+	// whichRun read the state before the output, so the output of a run that had ended is complete.
 	if err := l.more(ctx); err != nil || l.broken != nil {
 		return run, errors.Join(err, l.broken)
 	}
@@ -67,7 +66,7 @@ func IsCommand(jobs []diagnose.Job, name string) bool {
 func whichRun(ctx context.Context, runs Operator, o JobLogs) (JobRun, error) {
 	run, err := runs.Run(ctx, o.Job, o.RunID)
 	if errors.Is(err, ErrNoJob) || errors.Is(err, ErrNoServer) || errors.Is(err, ErrNotAllowed) {
-		return run, err // nothing is known of the job
+		return run, err // the job is unknown
 	}
 	if !IsCommand(runs.Configured(ctx), o.Job) {
 		return JobRun{}, NoOutput(o.Job)
@@ -86,12 +85,12 @@ type logs struct {
 	o      JobLogs
 	id     string
 	w      io.Writer
-	at     int64 // what is before has been shown, or is gone
+	at     int64 // the output before it was shown, or is gone
 	shown  bool
 	broken error // of the writer: it is closed
 }
 
-// more shows what is new.
+// more shows the new output.
 func (l *logs) more(ctx context.Context) error {
 	for {
 		o, err := l.runs.Output(ctx, l.o.Job, l.id, l.at)
@@ -111,7 +110,7 @@ func (l *logs) more(ctx context.Context) error {
 	}
 }
 
-// silent says why there was nothing to show, or shows what the history has.
+// silent says why there was no output to show, or shows the end that the history keeps.
 func (l *logs) silent(run diagnose.Run) error {
 	switch {
 	case l.shown:

@@ -8,7 +8,7 @@ import (
 	"baton/internal/text"
 )
 
-// Kind is what an order wants to be done.
+// Kind names the action that an order asks for.
 type Kind string
 
 // The kinds. Those of a job need Order.Job, those of dead letters Order.Letters or Order.Letter.
@@ -18,18 +18,18 @@ const (
 	KindResume    Kind = "resume"
 	KindRun       Kind = "run"        // Force: whatever else of the job runs; RunID: see Order
 	KindCancel    Kind = "cancel"     // RunID: that run alone
-	KindPauseJob  Kind = "pause_job"  // Until: when it ends by itself; Job "": all jobs
+	KindPauseJob  Kind = "pause_job"  // Until: when it ends without a resume; Job "": all jobs
 	KindResumeJob Kind = "resume_job" // Job "": all jobs
 	KindVerify    Kind = "verify"     // Sample, Rate, Repair, Examples; RunID: see Order
 	KindBackfill  Kind = "backfill"   // Rate; RunID: see Order
 	KindReplay    Kind = "replay"
 	KindDrop      Kind = "drop"
-	KindReload    Kind = "reload" // of the configuration of the node that is asked
-	// KindTestNotify has the node that is asked send a test. Target: to that one alone.
+	KindReload    Kind = "reload" // of the configuration of the node that gets the order
+	// KindTestNotify makes the node that gets the order send a test notification. Target limits it to that one target.
 	KindTestNotify Kind = "test_notify"
 )
 
-// Order is what is to be done, as data.
+// Order is an order as data.
 type Order struct {
 	Kind Kind
 	// By is who gives the order, and Reason why, for the history. Neither proves anything.
@@ -45,10 +45,10 @@ type Order struct {
 	Force    bool
 	Until    time.Time
 	Target   string // of notifications; "": all of them
-	// Wait is how long to wait for what was ordered to show; 0: as long as is usual, less: not.
+	// Wait is how long to wait for the effect of the order; 0 is the usual time, less than 0 does not wait.
 	Wait time.Duration
-	// Overwrite and Set are of replays: a row of the same key is written over although it may be
-	// newer; inputs of the record are given anew, where nil stands for NULL.
+	// Overwrite and Set are of replays: a replay overwrites a row of the same key although that may be newer; it replaces inputs of the
+	// record, where nil stands for NULL.
 	Overwrite bool
 	Set       map[string]*string
 	// Sample is the part of all keys to verify, above 0 and up to 1; 0: all. Rate is how many keys a second
@@ -86,8 +86,8 @@ type Code string
 
 // The codes.
 const (
-	CodeDone    Code = "done"    // it has been carried out, and what it brings about has shown
-	CodeAsked   Code = "asked"   // it is ordered, and was not waited for, or waits its turn
+	CodeDone    Code = "done"    // carried out, and its effect has shown
+	CodeAsked   Code = "asked"   // ordered; Do did not wait for the effect, or the order waits its turn
 	CodeNothing Code = "nothing" // there was nothing to do
 )
 
@@ -101,10 +101,10 @@ type Outcome struct {
 	RunID string `json:"run_id,omitzero"`
 	// Queued: that run waits for another one to end.
 	Queued bool `json:"queued,omitzero"`
-	// NodeID is who leads, or did what was asked.
+	// NodeID is the node that leads, or that carried out the order.
 	NodeID string `json:"node_id,omitzero"`
 	Epoch  int64  `json:"epoch,omitzero"`
-	// Took is the time from the order to what it brought about.
+	// Took is the time from the order to its effect.
 	Took text.Seconds `json:"took_seconds,omitzero"`
 	// From led before.
 	From string `json:"from,omitzero"`
@@ -118,11 +118,11 @@ type Outcome struct {
 	Retry int      `json:"retry,omitzero"`
 	// Run is the run that was begun, as it stands.
 	Run *diagnose.Run `json:"run,omitempty"`
-	// Letters is what became of each that was replayed.
+	// Letters are the outcomes of replayed letters, one each.
 	Letters []Replayed `json:"letters,omitempty"`
 	// Dropped is how many dead letters are gone for good.
 	Dropped int64 `json:"dropped,omitzero"`
-	// Tests is what became of a test notification, by target.
+	// Tests are the outcomes of a test notification, by target.
 	Tests []Tested `json:"tests,omitempty"`
 }
 
@@ -134,7 +134,7 @@ type Tested struct {
 	Text string `json:"text,omitzero"`
 }
 
-// Replayed is what became of one dead letter.
+// Replayed is the outcome for one dead letter.
 type Replayed struct {
 	LetterKey
 	Outcome string `json:"outcome"`
@@ -142,6 +142,6 @@ type Replayed struct {
 	OK      bool   `json:"ok"` // nothing is left to do
 }
 
-// Do carries out an order, and returns when it is done, or when ctx ends. Beside an error the
-// outcome reports what was done before it.
+// Do carries out an order, and returns when it is done, or when ctx ends. Beside an error the outcome reports the part that was done
+// before it.
 type Do func(ctx context.Context, o Order) (Outcome, error)

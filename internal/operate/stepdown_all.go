@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// LockHandover is what the step-down from one of several locks came to.
+// LockHandover is the outcome of the step-down from one of several locks.
 type LockHandover struct {
 	Lock string `json:"lock"`
 	Outcome
 	Error string `json:"error,omitzero"`
 }
 
-// StepDownAll gives an order to step down for every lock of the configuration: one after the other, so that the
-// successors of one are known before the next. [ErrNoLeader] if no node leads under any of them.
+// StepDownAll gives an order to step down for every lock of the configuration: one after the other, so that one lock's successors are
+// known before the next order. [ErrNoLeader] if no node leads under any of them.
 func StepDownAll(ctx context.Context, r Operator, o Order) ([]LockHandover, error) {
 	s, err := r.Election(ctx)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// LeastToken is how short a token may be: one that is random cannot be guessed then.
+	// LeastToken is the least length of a token: a random one of that length cannot be guessed.
 	LeastToken = 16
 	mostToken  = 1024
 )
 
-// ReadToken reads a file that holds the token of a node, and says what is wrong with it.
+// ReadToken reads a file that holds the token of a node, or reports how the file is wrong.
 func ReadToken(file string) (token string, err error) {
 	const lineEnd = 2
 	info, err := os.Stat(file)

@@ -16,16 +16,15 @@ const (
 	stateRunning = "running"
 	// StateQueued is the state of a run that waits for another one to end.
 	StateQueued = "queued"
-	// watchEvery is how often a watched run is looked at.
+	// watchEvery is how often WatchRun reads the state of a run.
 	watchEvery = 200 * time.Millisecond
 	// lostAfter is how long a run may have no leader before it is given up for lost: the
 	// leader of a term that has ended records how its runs ended, if it can.
 	lostAfter = 5 * time.Second
 )
 
-// WatchRun calls show with a run as it stands, again and again until it has ended, and
-// returns it as it ended. While what it asks is away it goes on trying. [ErrRunLost] if the
-// run will not end any more, since its leader has gone without recording it.
+// WatchRun calls show with the state of a run, again and again until the run has ended, and returns its last state. It goes on trying
+// while the node or the server is away. [ErrRunLost] means that the run will never end, since its leader has gone without recording it.
 func WatchRun(ctx context.Context, runs Operator, name, id string, show func(JobRun)) (JobRun, error) {
 	var lost time.Time // since when the run has no leader
 	const often = 3    // a run that was queued may begin between two readings
@@ -165,8 +164,8 @@ func Vacant(ctx context.Context, o Operator, job string) (lockKey, why string) {
 
 func lostRun(name, id string) error { return fmt.Errorf("run %s of job %q: %w", id, name, ErrRunLost) }
 
-// WatchOperation calls show with a verification or backfill as it stands, again and again until it is over, and
-// returns it as it ended. While no node leads, or what it asks is away, it goes on trying.
+// WatchOperation calls show with the state of a verification or backfill until that is over, and returns its last state. It goes on
+// trying while no node leads, or the node or the server is away.
 func WatchOperation(ctx context.Context, o Operator, name, id string, show func(diagnose.Operation)) (diagnose.Operation, error) {
 	for {
 		j, err := JobOf(ctx, o, name)
@@ -176,7 +175,7 @@ func WatchOperation(ctx context.Context, o Operator, name, id string, show func(
 			return diagnose.Operation{}, ctx.Err()
 		case final(err):
 			return diagnose.Operation{}, err
-		case err != nil || now == nil || now.ID != id: // it has not begun yet, or what is asked will be back
+		case err != nil || now == nil || now.ID != id: // it has not begun yet, or the server will be back
 		case now.State != stateRunning:
 			return *now, nil
 		default:

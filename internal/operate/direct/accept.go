@@ -11,18 +11,18 @@ import (
 	"baton/internal/flush"
 )
 
-// Accepted is what somebody has accepted that the next pass of a job may do to rows that it never wrote.
+// Accepted tells how many rows that a job never wrote its next pass may change and delete, and who accepted that.
 type Accepted struct {
 	Job     string `json:"job"`
 	Table   string `json:"table"`
-	Keys    string `json:"keys"`    // their pattern: every row of it is the job's from now on
+	Keys    string `json:"keys"`    // their pattern: every row that matches is the job's from now on
 	Changes int64  `json:"changes"` // at most
 	Deletes int64  `json:"deletes"`
 	By      string `json:"by"`
 }
 
-// AcceptJob accepts what a pass of a job has left alone. It is recorded in the job's database, for the mapping that the job has now:
-// the leader makes another pass, which does no more than that.
+// AcceptJob accepts the changes and deletions that a pass of a job refused to make. It records them in the job's database, for the job's
+// present mapping: the leader makes another pass, which changes and deletes no more than that.
 func AcceptJob(ctx context.Context, c config.Config, name, by string) (a Accepted, err error) {
 	f, err := openFlush(c, name)
 	if err != nil {

@@ -20,16 +20,15 @@ func filterOf(f operate.LetterFilter) sql.LetterFilter {
 	return sql.LetterFilter{Job: f.Job, Within: f.Within, Before: f.Before, Text: f.Text}
 }
 
-// dead is all dead letters of a configuration's databases, for one command. It needs
-// neither a leader nor, but to replay, Redis.
+// dead is all dead letters of a configuration's databases, for one command. It needs no leader, and needs Redis only to replay.
 type dead struct {
 	config config.Config
 	dbs    site.Databases
 	stores site.Stores
-	jobs   map[string]*replayer // those that something was replayed of
+	jobs   map[string]*replayer // the jobs of the letters replayed so far
 }
 
-// openDead prepares to read dead letters; it connects when it is asked something.
+// openDead prepares to read dead letters; it connects at the first question.
 func openDead(c config.Config) (*dead, error) {
 	redis, err := site.OpenRedis(c)
 	if err != nil {
@@ -80,9 +79,8 @@ func (d *dead) where(f operate.LetterFilter) ([]string, error) {
 		operate.ErrDeadUsage, f.Job, all)
 }
 
-// list finds dead letters, the newest first, at most n. Their records are cut to so
-// many characters; 0: they are whole. What one database answers is there also if
-// another one fails.
+// list finds dead letters, the newest first, at most n. It cuts their records to that many characters; 0 leaves them whole. The letters
+// of one database are returned also if another database fails.
 func (d *dead) list(ctx context.Context, f operate.LetterFilter, n, cut int) ([]operate.Letter, error) {
 	names, err := d.where(f)
 	if err != nil {
@@ -132,7 +130,7 @@ func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, e
 		}
 	}
 	switch {
-	case len(failed) > 0: // it may be there
+	case len(failed) > 0: // the letter may be there
 		return operate.Letter{}, errors.Join(failed...)
 	case len(found) == 0:
 		return operate.Letter{}, fmt.Errorf("%w: %s: it was replayed or dropped, or is in none of these databases: %s",
@@ -144,9 +142,8 @@ func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, e
 	return found[0], nil
 }
 
-// waiting counts the dead letters of each flush job in the database that it writes to. A job
-// whose database did not answer is not in it. All are asked at once: one that hangs keeps
-// no caller from knowing of the others.
+// waiting counts the dead letters of each flush job in the database that it writes to. A job whose database did not answer is not in it.
+// It asks all databases at once: one that hangs keeps no caller from the counts of the others.
 func (d *dead) waiting(ctx context.Context) (map[string]int64, error) {
 	jobs := map[string][]string{} // by database
 	for _, j := range d.config.Jobs {
@@ -205,8 +202,7 @@ func (d *dead) keys(ctx context.Context, f operate.LetterFilter) ([]operate.Lett
 // dropChunk is how many dead letters one transaction drops.
 const dropChunk = 500
 
-// drop removes dead letters for good and says how many were still there. It tells
-// of each part.
+// drop removes dead letters for good, returns how many were still there, and reports the progress of each part.
 func (d *dead) drop(ctx context.Context, keys []operate.LetterKey, progress func(operate.Outcome)) (dropped int64, err error) {
 	keys = slices.Clone(keys)
 	slices.SortStableFunc(keys, func(a, b operate.LetterKey) int { return cmp.Compare(a.Database, b.Database) })

@@ -9,22 +9,21 @@ import (
 	"baton/internal/config"
 )
 
-// lettersIdle is how long the connections for dead letters stay open without a request.
-// Pages ask every now and then: each time anew would cost databases a sign-in each time.
+// lettersIdle is how long the connections for dead letters stay open without a request. Pages ask every few seconds: to connect each time
+// would cost the databases a sign-in each time.
 const lettersIdle = 45 * time.Second
 
-// letterPool keeps the connections for dead letters open while requests come, and closes
-// them some time after. They are others than those of jobs: no page has
-// a flush wait.
+// letterPool keeps the connections for dead letters open while requests come, and closes them some time after. Jobs use other
+// connections: no page makes a flush wait.
 type letterPool struct {
 	log *zap.Logger
 
 	mu     sync.Mutex
-	open   *pooledDead // nil: there are none
+	open   *pooledDead // nil: no connections are open
 	closed bool
 }
 
-// pooledDead are connections, and who uses them.
+// pooledDead are the connections for one edition of the configuration, and the count of their users.
 type pooledDead struct {
 	dead    *dead
 	edition int // of the configuration that they are for
@@ -33,8 +32,8 @@ type pooledDead struct {
 	idle    *time.Timer
 }
 
-// take opens what a configuration needs, or has it from before. Of every edition there
-// is one configuration. Its caller calls leave in the end.
+// take opens connections for a configuration, or reuses those of the same edition. An edition is of one configuration. The caller must
+// call leave in the end.
 func (p *letterPool) take(c config.Config, edition int) (d *dead, leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +55,7 @@ func (p *letterPool) take(c config.Config, edition int) (d *dead, leave func(), 
 	if entry.idle != nil {
 		entry.idle.Stop()
 	}
-	// What it knows of jobs' tables is this one's own: an operator may be changing them.
+	// The caller gets a cache of its own for the tables of jobs: an operator may be changing them.
 	own := *entry.dead
 	own.jobs = map[string]*replayer{}
 	return &own, sync.OnceFunc(func() { p.leave(entry) }), nil
@@ -81,7 +80,7 @@ func (p *letterPool) leave(entry *pooledDead) {
 	}
 }
 
-// retire closes what is open as soon as it is not in use. The caller holds p.mu.
+// retire closes the open connections as soon as no caller uses them. The caller holds p.mu.
 func (p *letterPool) retire() {
 	entry := p.open
 	if entry == nil {
@@ -102,7 +101,7 @@ func (p *letterPool) shut(entry *pooledDead) {
 	}
 }
 
-// close ends it. What is in use is closed when that ends.
+// close ends it. Connections in use are closed when their last user leaves.
 func (p *letterPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

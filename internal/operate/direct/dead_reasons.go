@@ -13,8 +13,8 @@ import (
 	"baton/internal/operate"
 )
 
-// reasons counts dead letters by job and reason, the most frequent first. What one
-// database answers is there also if another one fails.
+// reasons counts dead letters by job and reason, the most frequent first. The reasons of one database are counted also if another
+// database fails.
 func (d *dead) reasons(ctx context.Context, f operate.LetterFilter) ([]operate.LetterReason, error) {
 	names, err := d.where(f)
 	if err != nil {
@@ -52,8 +52,8 @@ func (d *dead) reasons(ctx context.Context, f operate.LetterFilter) ([]operate.L
 	return all, errors.Join(failed...)
 }
 
-// values finds what differs between two errors of the same reason. A quoted name after
-// one of these words belongs to the reason; what else is quoted is a value.
+// values finds what differs between two errors of the same reason. A quoted name after one of these words belongs to the reason; any
+// other quoted text is a value.
 var values = regexp.MustCompile(`(?s)` +
 	`(?:column|constraint|table|relation|input|type|key|CONSTRAINT|KEY|REFERENCES) ["'\x60][^"'\x60]*["'\x60]` +
 	`|SQLSTATE \w+|Error \d+` +

@@ -28,15 +28,15 @@ const (
 	ReplayGone     = "gone"       // it was dropped
 	ReplayRefused  = "refused"    // it still does not fit; the letter stays
 	ReplayRowThere = "row_exists" // see operate.Order.Overwrite; the letter stays
-	ReplayFailed   = "failed"     // it is not known whether it fits; the letter stays, or it was written
+	ReplayFailed   = "failed"     // unknown whether it fits; the letter stays, or was written
 )
 
 // replayer knows how a job's records are written.
 type replayer struct {
 	job     config.Job
 	sink    *sql.Store
-	mapping *mapping.Mapping // of a source that is not read again
-	marker  marker           // of one that is; nil: each of its passes reads everything
+	mapping *mapping.Mapping // of a source that does not read a record again
+	marker  marker           // of a source that does; nil: each of its passes reads everything
 	failed  error
 }
 
@@ -76,9 +76,8 @@ func (d *dead) deal(ctx context.Context, o operate.Order) (out operate.Outcome, 
 	return out, err
 }
 
-// replayAll writes dead letters by the mapping that their job has now, and says what
-// became of each. It goes on after one that fails, and ends with ctx. ErrDeadUsage if
-// the options do not go with the letters; then nothing was done.
+// replayAll writes dead letters by the mapping that their job has now, and returns the outcome of each. It goes on after one that fails,
+// and ends with ctx. ErrDeadUsage means that the options do not go with the letters, and that nothing was done.
 func (d *dead) replayAll(ctx context.Context, keys []operate.LetterKey, o operate.Order) (out operate.Outcome, err error) {
 	for _, k := range keys {
 		if err := d.allows(k, o); err != nil {
@@ -163,7 +162,7 @@ func (d *dead) replay(ctx context.Context, k operate.LetterKey, o operate.Order)
 	switch {
 	case r.marker != nil:
 		return d.mark(ctx, r, l)
-	case rereads(r.job): // open has seen to it that the source reads everything again
+	case rereads(r.job): // open has made sure that the source reads everything again
 		_, err := r.sink.DropLetters(ctx, []string{l.ID})
 		return ReplayDropped, "the next pass of the scan writes what the key holds then", err
 	}
@@ -196,8 +195,8 @@ func (d *dead) mark(ctx context.Context, r *replayer, l sql.Letter) (outcome, te
 	return ReplayMarked, fmt.Sprintf("the next flush writes row %q as it is in Redis then", record.Key), err
 }
 
-// sums: what is written is the same in any order. What a column of counters is set to
-// comes from their key, and is always the same.
+// sums reports whether replays give the same rows in any order. A column that a replay sets, rather than adds to, must come from the key
+// of a counter, and is always the same.
 func (r *replayer) sums() bool {
 	if r.job.Flush.From.Kind().Delivers == spec.Increments {
 		return true
@@ -243,7 +242,7 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	return row, nil
 }
 
-// replayer reads the job and its table, once.
+// A counter's column that is set, not added to, comes from the counter's key, and so is always the same.
 func (d *dead) replayer(ctx context.Context, name string) *replayer {
 	if r, ok := d.jobs[name]; ok {
 		return r

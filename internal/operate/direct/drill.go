@@ -28,8 +28,7 @@ type Drilled struct {
 	Lease text.Seconds `json:"lease_seconds"`
 }
 
-// InTime says whether the handover took less than a lease, which is what a crash
-// may cost.
+// InTime says whether the handover took no longer than a lease, which is the cost of a crash.
 func (d Drilled) InTime() bool { return d.Took <= d.Lease }
 
 // ErrNoOtherNode is the answer where no other node could take over.
@@ -54,7 +53,7 @@ func (l session) drills(ctx context.Context, o operate.Order, rounds int, back b
 			first = d.From
 		}
 		done = append(done, d)
-		o.To = "" // the next goes to the node that is ready
+		o.To = "" // the next handover goes to any node that is ready
 	}
 	if back && done[len(done)-1].To != first {
 		o.To, o.Reason = first, strings.TrimPrefix(o.Reason+", and back", ", ")

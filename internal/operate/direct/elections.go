@@ -33,7 +33,7 @@ func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	})
 }
 
-// Own is what the configuration alone says: where the lock is, and the jobs.
+// Own is the part of a Snapshot that the configuration alone gives: the place of the lock, and the jobs.
 func (s *Site) Own() diagnose.Snapshot {
 	l := s.session()
 	all, _ := tasks.All(l.Config, l.Stores) // Snapshot reports the error
@@ -62,8 +62,8 @@ func (l session) snapshot(ctx context.Context, jobs []diagnose.Job, views []View
 	return operate.Bounded(s), err
 }
 
-// askWithin bounds the question whether a store answers, and storesWithin what is asked of it beside that, so
-// that one that hangs keeps no page waiting.
+// askWithin bounds the question whether a store answers, storesWithin any further question to it, so that a store that hangs delays no
+// page.
 const askWithin, storesWithin = time.Second, 500 * time.Millisecond
 
 // askStores asks all stores that jobs read, at the same time, whether they answer.
@@ -115,9 +115,8 @@ func (s *Site) LockEvents(ctx context.Context, n int) (map[string][]diagnose.Eve
 	})
 }
 
-// stepDown asks the leader to step down and waits, at most wait, until another
-// term begins. If another node than the one that was asked for leads in the end, it
-// answers both that and an error.
+// stepDown asks the leader to step down and waits, at most wait, until another term begins. If a third node leads in the end, the answer
+// names it beside an error.
 func stepDown(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	before, err := l.picture(ctx)
 	if err != nil {

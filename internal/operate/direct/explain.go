@@ -25,8 +25,8 @@ import (
 // lookWithin bounds what an explanation asks of others than Redis.
 const lookWithin = time.Second
 
-// Explain says why a node leads or not; "" is the node of the configuration. What the
-// node's own status page and the databases report is added if they answer soon.
+// Explain says why a node leads or not; "" is the node of the configuration. It adds the answers of the node's own status page and of the
+// databases, if they come soon.
 func (s *Site) Explain(ctx context.Context, node string) (operate.Explanation, error) {
 	return asking(ctx, s, func(l session) (operate.Explanation, error) { return l.explain(ctx, node, s.node.Own), nil })
 }
@@ -43,7 +43,7 @@ func (l session) explain(ctx context.Context, node string, own func(context.Cont
 		address = n.Address
 	}
 	if own != nil && f.node == l.Config.Node.ID {
-		snapshot, _ := own(ctx) // what it knows by itself is there in any case
+		snapshot, _ := own(ctx) // the node's own Snapshot is there even without Redis
 		f.own = &snapshot
 	} else {
 		f.own = askNode(ctx, address, f.node, f.lockKey)
@@ -68,8 +68,7 @@ func (l session) fences(ctx context.Context) map[string]int64 {
 	return found
 }
 
-// askNode is a node's own status, nil if it is not to be reached: its page
-// may listen on the loopback of another host.
+// askNode returns a node's own status, or nil if the node cannot be reached: its page may listen on the loopback of another host.
 func askNode(ctx context.Context, address, node, lockKey string) *diagnose.Snapshot {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil
@@ -86,7 +85,7 @@ func askNode(ctx context.Context, address, node, lockKey string) *diagnose.Snaps
 	return nil
 }
 
-// askPage is the status that a node serves at an address; nil if none does.
+// askPage returns the status that a node serves at an address, or nil.
 func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
 	if err != nil {
@@ -95,8 +94,8 @@ func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	client := http.Client{
 		Transport: &http.Transport{ // and no proxy
 			DisableKeepAlives: true,
-			// Nothing is sent that could be read, and what comes back is as true as over http:
-			// a certificate for the address that a node listens at is rare.
+			// The request holds no secret, and the answer is as trustworthy as over http: a certificate for the address that a node
+			// listens at is rare.
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, //nolint:gosec // see above
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -114,7 +113,7 @@ func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	return &s
 }
 
-// facts are what an explanation rests on.
+// facts are the input of an explanation.
 type facts struct {
 	node, lockKey, redis string
 	poll                 time.Duration
@@ -151,7 +150,7 @@ func (f facts) explain() operate.Explanation {
 	return x
 }
 
-// because is one reason: its code, what to do about it, and what it is.
+// because is one reason: its code, the remedy, and the text.
 func because(code, do, what string, args ...any) []operate.Why {
 	return []operate.Why{{Code: code, What: fmt.Sprintf(what, args...), Do: do}}
 }
@@ -170,7 +169,7 @@ func (f facts) forged() []operate.Why {
 			"it was written by hand, or that clock is wrong; %s", consequence)
 }
 
-// lock reports who holds it.
+// lock reports the holder of the lock.
 func (f facts) lock() []operate.Why {
 	p := f.p
 	lease := fmt.Sprintf("lease %v left", text.Duration(p.Left))
@@ -249,7 +248,7 @@ func (f facts) vacant() []operate.Why {
 	return found
 }
 
-// listed reports what the others know of the node.
+// listed reports the entry of the node in the registry in Redis, or that it has none.
 func (f facts) listed() []operate.Why {
 	n, ok := f.find(f.node)
 	if !ok {
@@ -296,7 +295,7 @@ func (f facts) itself() []operate.Why {
 	return found
 }
 
-// drift reports a node whose jobs are not the leader's: it may lead all the same.
+// drift reports a node whose jobs are not the leader's: such a node may lead nevertheless.
 func (f facts) drift() []operate.Why {
 	own, ok := f.find(f.node)
 	leader, led := f.find(f.p.Leader)

@@ -40,7 +40,7 @@ type EpochState struct {
 type Fences struct {
 	Locks  []EpochState `json:"locks"`
 	Fences []FenceState `json:"fences"`
-	// Now is Redis' time, by which they are judged.
+	// Now is Redis' time: Refused is judged by it.
 	Now time.Time `json:"now"`
 }
 
@@ -54,15 +54,14 @@ func (f Fences) Refused() bool {
 type FencesOptions struct {
 	Reason  string // for the event history
 	Version string
-	// Note is called with what happens.
+	// Note gets a text for people about each step.
 	Note func(text string)
 	// Exit ends the process at once, if a database still works when the lock may be
 	// another node's.
 	Exit func(code int)
 }
 
-// ListFences reads the epochs and the fences. A database that does not answer is an
-// error; what the others tell is answered all the same.
+// ListFences reads the epochs and the fences. A database that does not answer is an error; the others are returned beside it.
 func ListFences(ctx context.Context, c config.Config) (_ Fences, err error) {
 	r, err := openFences(c)
 	if err != nil {
@@ -72,12 +71,11 @@ func ListFences(ctx context.Context, c config.Config) (_ Fences, err error) {
 	return r.read(ctx)
 }
 
-// ResetFences replaces the fences whose epochs no term can follow, and has Redis forget
-// such an epoch of a lock. It takes the locks of these jobs as a node does, one after the
-// other, and waits one lease, so that no earlier leader trusts its own any more. It
-// returns the fences that were replaced. Jobs of these locks do not run meanwhile.
+// ResetFences replaces the fences whose epochs no term can follow, and makes Redis forget such an epoch of a lock. It takes the locks of
+// these jobs as a node does, one after the other, and waits one lease, so that no earlier leader trusts its own any longer. It returns
+// the fences that were replaced. Jobs of these locks do not run meanwhile.
 func ResetFences(ctx context.Context, c config.Config, o FencesOptions) (reset []FenceState, err error) {
-	c.Node.ID += "-fence-reset" // whoever holds the lock is listed under it
+	c.Node.ID += "-fence-reset" // every client that has held the lock is listed under its node id
 	c.Node.Priority = config.MaxPriority
 	r, err := openFences(c)
 	if err != nil {
@@ -105,8 +103,7 @@ func ResetFences(ctx context.Context, c config.Config, o FencesOptions) (reset [
 	return reset, nil
 }
 
-// clocksAgree is an error if it is not known whether an epoch is ahead of the right clock: by
-// a clock that is behind, sound fences would be lowered.
+// clocksAgree is an error if Redis' clock cannot tell which epochs are ahead: a clock that is behind would lower sound fences.
 func clocksAgree(redis, host time.Time) error {
 	const most = 24 * time.Hour
 	if apart := redis.Sub(host).Abs(); apart > most {
@@ -116,7 +113,7 @@ func clocksAgree(redis, host time.Time) error {
 	return nil
 }
 
-// fenceBook is what fences are read and replaced by.
+// fenceBook holds the connections that fences are read and replaced by.
 type fenceBook struct {
 	config config.Config
 	place  *site.Place
@@ -242,7 +239,7 @@ func (d *fenceBook) makeRoom(ctx context.Context, lockKey string, o FencesOption
 			return
 		}
 		if err == nil && p.Owner != "" && p.StepDown == "" {
-			_, _, _ = d.place.At(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // it is tried again
+			_, _, _ = d.place.At(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // the loop tries again
 		}
 		if rest(ctx, every) != nil {
 			return

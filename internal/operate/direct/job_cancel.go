@@ -12,10 +12,9 @@ import (
 	"baton/internal/redisledger"
 )
 
-// cancelJob has the leader end a run of a job, and without a run's ID all of them and
-// what waits or is to be tried again. It returns when they have been cancelled; they have not
-// ended yet. It is refused if no node leads, or if the job is unknown:
-// not configured, and without a run that goes on.
+// cancelJob makes the leader end a run of a job. Without a run's ID it ends all runs, and drops waiting runs and retries. It returns when
+// the leader has cancelled them; they may still be ending. It is refused if no node leads, or if the job is unknown: not configured, and
+// without a run that goes on.
 func cancelJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if errors.Is(err, operate.ErrNoJob) {
@@ -56,7 +55,7 @@ func cancelJob(ctx context.Context, l session, o operate.Order) (operate.Outcome
 	return out, nil
 }
 
-// cancelled is what a cancellation came to.
+// cancelled makes the outcome of a cancellation.
 func cancelled(name string, answer redisledger.Cancelled) operate.Outcome {
 	out := operate.Outcome{Code: operate.CodeDone, Runs: answer.Runs, Retry: answer.Retry}
 	var texts []string
@@ -82,7 +81,7 @@ func (l session) underWhichRuns(ctx context.Context, name string, unknown error)
 	return View{}, unknown
 }
 
-// awaitCancelled waits until an order is answered, or takes it back.
+// awaitCancelled waits until the leader answers an order, or takes the order back.
 func (v View) awaitCancelled(ctx context.Context, order redisledger.Cancel, leader string) (redisledger.Cancelled, error) {
 	deadline := time.Now().Add(AskFor)
 	for wait := glance; ; wait = min(2*wait, slowest) {

@@ -10,8 +10,7 @@ import (
 	"baton/internal/redisledger"
 )
 
-// pauseJob has no node run a job, or with "" any job, until it is resumed, or until a time if
-// that is not zero, under any leader.
+// pauseJob makes every leader skip a job, or with "" all jobs, until it is resumed, or until a time if that is not zero.
 func pauseJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	out, _, err := l.changePause(ctx, o.Job, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Pause(ctx, o.Job, o.Signature(), o.Until)
@@ -29,8 +28,8 @@ func pauseJob(ctx context.Context, l session, o operate.Order) (operate.Outcome,
 	return out, nil
 }
 
-// resumeJob ends the pause of a job, or with "" the one of all. Neither ends the other. Redis keeps
-// nothing of a pause that is over, nor who ended it: the log of a node that is asked does.
+// resumeJob ends the pause of a job, or with "" the one of all. Neither ends the other. Redis keeps no trace of a finished pause, nor of
+// its end: only the log of the node that got the order does.
 func resumeJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	out, views, err := l.changePause(ctx, o.Job, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Resume(ctx, o.Job)

@@ -15,11 +15,9 @@ import (
 	"baton/internal/redisledger"
 )
 
-// runJob has the leader run a job now, and returns when it has begun, or waits for
-// another run as the job's overlap has it. It is refused if no node leads,
-// or if the job is unknown, paused, or running where its overlap forbids
-// that and force is not set. Whatever happens to leaders meanwhile, the job is run once,
-// or not at all.
+// runJob makes the leader run a job now. It returns when the run has begun, or waits for another run as the job's overlap says. It is
+// refused if no node leads, or if the job is unknown, paused, or running where its overlap forbids that and force is not set. The job
+// runs once or not at all, even if the leader changes meanwhile.
 func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if err != nil {
@@ -37,7 +35,7 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 	request := redisledger.Request{Job: o.Job, ID: id, By: o.Signature(), Force: o.Force}
 	leader, err := v.leads(ctx)
 	if err != nil && (o.RunID == "" || !errors.Is(err, operate.ErrNoLeader) || !v.waits(ctx, request)) {
-		return operate.Outcome{}, err // else the next leader may take it, and it is not true that nothing is done
+		return operate.Outcome{}, err // otherwise the next leader may take it, and "nothing is done" would be false
 	}
 	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
@@ -55,8 +53,8 @@ func runJob(ctx context.Context, l session, o operate.Order) (operate.Outcome, e
 	return startedOf(o.Job, run), nil
 }
 
-// requested finds the run of an order that was given before: its reply was lost. The ledger makes sure that
-// of two orders at the same time one is carried out. A run that the history no longer has is not known.
+// requested finds the run of an order that was given before, and lost its reply. Of two equal orders at the same time, the ledger lets
+// only one be carried out. It does not find a run that the history no longer has.
 func (v View) requested(ctx context.Context, o operate.Order) (run operate.JobRun, known bool, err error) {
 	if !runID.MatchString(o.RunID) {
 		return run, true, fmt.Errorf("%w: run_id %q: want a UUID of your own, in lower case, or none", operate.ErrInvalid, o.RunID)
@@ -99,7 +97,7 @@ func (v View) paused(ctx context.Context, name string, reason string) error {
 	return fmt.Errorf("job %q is paused %s; baton job resume %s ends that", name, reason, which)
 }
 
-// awaitStart waits until a request is answered, or takes it back.
+// awaitStart waits until the leader answers a request, or takes the request back.
 func (v View) awaitStart(ctx context.Context, request redisledger.Request, leader string) (operate.JobRun, error) {
 	deadline := time.Now().Add(AskFor)
 	for wait := glance; ; wait = min(2*wait, slowest) {
@@ -127,7 +125,7 @@ func (v View) withdraw(ctx context.Context, request redisledger.Request, leader 
 	defer cancel()
 	withdrawn, failed := v.Ledger.Withdraw(back, request)
 	if failed == nil && !withdrawn {
-		// It was claimed or refused in this moment; or the same order, given twice, was withdrawn already.
+		// The leader claimed or refused it in this moment; or another try of the same order has withdrawn it already.
 		rec, refused, err := v.findRun(back, request.Job, request.ID, latest)
 		switch {
 		case err == nil && refused != "":
@@ -161,7 +159,7 @@ func (v View) queued(ctx context.Context, request redisledger.Request) bool {
 	return ok && r.Queued
 }
 
-// waits reports whether a request is still to be taken.
+// waits reports whether no leader has taken the request yet.
 func (v View) waits(ctx context.Context, request redisledger.Request) bool {
 	_, ok := v.waiting(ctx, request)
 	return ok
@@ -178,8 +176,8 @@ func (v View) waiting(ctx context.Context, request redisledger.Request) (r redis
 	return o.Requests[at], true
 }
 
-// findRun looks for a run by its ID: among those that go on, and the last entries of the
-// history. It is nil if there is none; then, maybe, the reason why it was refused.
+// findRun looks for a run by its ID: among those that go on, and the last entries of the history. Without such a run it returns nil, and
+// the reason if the run was refused.
 func (v View) findRun(ctx context.Context, name, id string, among int) (run *diagnose.Run, refused string, err error) {
 	s, err := v.state(ctx, name)
 	if err != nil {

@@ -14,13 +14,12 @@ import (
 )
 
 const (
-	// AskFor is how long an order is good: a leader that comes later shall not do what
-	// no one expects any more.
+	// AskFor is how long an order is valid: a later leader must not carry out an order that its sender has given up.
 	AskFor = 15 * time.Second
-	// slowest is how often what was ordered is looked for at last; at first it is [glance].
+	// slowest is the longest interval between two looks for the effect of an order; the first interval is [glance].
 	slowest = 200 * time.Millisecond
-	// latest is how many entries of a history one is looked for in that was there a moment
-	// ago, again and again; searched is all that a history may keep, for one look.
+	// latest is how many entries of a history are searched, again and again, for an entry that was just made; searched is all that a
+	// history may keep, for one look.
 	latest, searched = 100, 10_000
 )
 
@@ -37,14 +36,14 @@ func (l session) under(name string) (View, error) {
 	return View{}, operate.NoJob(name, have)
 }
 
-// picture is who leads.
+// picture reads the state of the election.
 func (v View) picture(ctx context.Context) (redislock.Picture, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	return v.Election.Picture(ctx, 1)
 }
 
-// leads is who leads, and takes orders; [operate.ErrNoLeader] if no node does.
+// leads returns the leader if it takes orders; [operate.ErrNoLeader] if no node does.
 func (v View) leads(ctx context.Context) (nodeID string, err error) {
 	p, err := v.picture(ctx)
 	switch {

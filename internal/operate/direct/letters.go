@@ -37,8 +37,8 @@ func (s *Site) Reasons(ctx context.Context, f operate.LetterFilter) ([]operate.L
 	return reading(ctx, s, func(d *dead) ([]operate.LetterReason, error) { return d.reasons(ctx, f) })
 }
 
-// Waiting counts the dead letters of each flush job. A job whose database did not answer is not in it.
-// It waits for nobody else who asks: the leader counts like this, too.
+// Waiting counts the dead letters of each flush job. A job whose database did not answer is not in it. It waits for no other caller: the
+// leader counts like this, too.
 func (s *Site) Waiting(ctx context.Context) (map[string]int64, error) {
 	d, leave, err := s.takeLetters()
 	if err != nil {

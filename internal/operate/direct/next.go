@@ -11,12 +11,10 @@ import (
 	"baton/internal/text"
 )
 
-// lookAhead is a year and a week: the Sundays on which clocks are put forward or back are
-// not always at the same date.
+// lookAhead is a year and a week: the Sundays of daylight saving time move from year to year.
 const lookAhead = (365 + 7) * 24 * time.Hour
 
-// Next reports when a job is due after a time: its next n slots. It asks no node, and
-// knows of no pause.
+// Next reports when a job is due after a time: its next n slots. It asks no node, and ignores pauses.
 func Next(c config.Config, name string, from time.Time, n int) (operate.Coming, error) {
 	var have []string
 	for _, j := range c.Jobs {
@@ -28,7 +26,7 @@ func Next(c config.Config, name string, from time.Time, n int) (operate.Coming, 
 	return operate.Coming{}, operate.NoJob(name, have)
 }
 
-// NextOfAll tells it of every job, with what the clocks do to it within a year.
+// NextOfAll reports the same for every job, with the slots that the clocks shift within a year.
 func NextOfAll(c config.Config, from time.Time, n int) ([]operate.Coming, error) {
 	list := make([]operate.Coming, 0, len(c.Jobs))
 	for _, j := range c.Jobs {

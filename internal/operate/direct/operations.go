@@ -17,7 +17,7 @@ import (
 	"baton/internal/redisledger"
 )
 
-// startOperation has the leader verify or backfill a job, beside its runs. It returns when that is ordered.
+// startOperation makes the leader verify or backfill a job, beside its runs. It returns when the order is in Redis.
 func startOperation(ctx context.Context, l session, o operate.Order) (operate.Outcome, error) {
 	v, err := l.under(o.Job)
 	if err != nil {
@@ -58,7 +58,7 @@ func startOperation(ctx context.Context, l session, o operate.Order) (operate.Ou
 	}, nil
 }
 
-// checkOperation refuses what cannot be done, and answers what need not be done.
+// checkOperation refuses orders that cannot be carried out, and answers those with nothing to do.
 func checkOperation(of config.Job, o operate.Order) (operate.Outcome, error) {
 	err := tasks.CheckKeys(of)
 	switch {
@@ -77,7 +77,7 @@ func checkOperation(of config.Job, o operate.Order) (operate.Outcome, error) {
 	return operate.Outcome{}, nil
 }
 
-// mostExamples bounds what is kept of one verification.
+// mostExamples bounds the examples that one verification keeps.
 const mostExamples = 100
 
 // cancelOperation ends a verification or backfill that is not over; false if the order means something else.
@@ -108,7 +108,7 @@ func (v View) cancelOperation(ctx context.Context, o operate.Order) (operate.Out
 	}, true, nil
 }
 
-// operationOf is how an operation stands; nil if there is none.
+// operationOf is how an operation stands; nil without an operation.
 func operationOf(s *redisledger.OperationState) *diagnose.Operation {
 	if s == nil {
 		return nil
@@ -117,6 +117,6 @@ func operationOf(s *redisledger.OperationState) *diagnose.Operation {
 		ID: s.ID, Kind: s.Kind, State: string(s.State), By: s.By, Trigger: s.Trigger, Sample: s.Sample, Repair: s.Repair,
 		Started: s.Started, Updated: s.Updated, Finished: s.Finished, NodeID: s.NodeID, Epoch: s.Epoch, Error: s.Error,
 	}
-	_ = json.Unmarshal(s.Progress, &o.Progress) // of another version, perhaps: then it is not shown
+	_ = json.Unmarshal(s.Progress, &o.Progress) // another version may have written it: then it is not shown
 	return o
 }

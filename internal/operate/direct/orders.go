@@ -13,7 +13,7 @@ import (
 	"baton/internal/operate"
 )
 
-// orderWait is how long an order waits for what it brings about, unless it says so.
+// orderWait is how long Do waits for the effect of an order that names no wait.
 const orderWait = 30 * time.Second
 
 // Do carries out an order.
@@ -61,7 +61,7 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 	return operate.Outcome{}, fmt.Errorf("%w: there is no action %q", operate.ErrInvalid, o.Kind)
 }
 
-// refusedUnlessAway marks what was refused, unless servers did not answer.
+// refusedUnlessAway marks an error as a refusal, unless a server did not answer.
 func refusedUnlessAway(err error) error {
 	var coded *operate.Coded
 	var network net.Error
@@ -79,7 +79,7 @@ func refusedUnlessAway(err error) error {
 // reloadWithin is how long a request for a reload waits.
 const reloadWithin = 20 * time.Second
 
-// testNotify has the node send a test notification, and says what each target made of it.
+// testNotify makes the node send a test notification, and returns the outcome of each target.
 func (s *Site) testNotify(ctx context.Context, o operate.Order) (operate.Outcome, error) {
 	if s.node.TestNotify == nil {
 		return operate.Outcome{}, fmt.Errorf("%w: there is no daemon here to send a notification", operate.ErrInvalid)
@@ -100,7 +100,7 @@ func (s *Site) testNotify(ctx context.Context, o operate.Order) (operate.Outcome
 	return operate.Outcome{Code: operate.CodeDone, Text: text, NodeID: id, Tests: tests}, nil
 }
 
-// reload has the node read its configuration again.
+// reload makes the node read its configuration again.
 func (s *Site) reload(ctx context.Context, o operate.Order) (operate.Outcome, error) {
 	if s.node.Reload == nil {
 		return operate.Outcome{}, fmt.Errorf("%w: there is no daemon here to reload", operate.ErrInvalid)

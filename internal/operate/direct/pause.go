@@ -13,8 +13,7 @@ import (
 	"baton/internal/text"
 )
 
-// pause has no node lead until resume, neither under the lock of the nodes nor under those
-// that jobs have of their own, and waits, at most wait, until none does.
+// pause stops leading under the nodes' lock and under the jobs' own locks until resume, and waits, at most wait, until no node leads.
 func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	leader, err := l.picture(ctx)
 	if err != nil {
@@ -51,8 +50,8 @@ func pause(ctx context.Context, l session, o operate.Order, wait time.Duration) 
 	return out, nil
 }
 
-// tellAll orders the same of every election, and says what each answered. What follows
-// one that does not answer has not been reached: the order can be given again.
+// tellAll sends one order to every election, and returns their answers. If one fails, those after it did not get the order: the order can
+// be given again.
 func tellAll[T any](ctx context.Context, views []View, order func(context.Context, site.Election) (T, error)) ([]T, error) {
 	answers := make([]T, 0, len(views))
 	for _, v := range views {
@@ -86,8 +85,8 @@ func (l session) emptied(ctx context.Context, v View, end time.Time, wait time.D
 
 const whyStillLeads = "it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status"
 
-// resume ends a pause, also that of the locks that jobs have of their own, and waits, at
-// most wait, until a node leads again. ErrNoLeader if none does by then.
+// resume ends a pause, also under the jobs' own locks, and waits, at most wait, until a node leads again. ErrNoLeader if no node leads by
+// then.
 func resume(ctx context.Context, l session, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	asked := time.Now()
 	pauses, err := tellAll(ctx, l.views(), func(ctx context.Context, e site.Election) (*redislock.Pause, error) {

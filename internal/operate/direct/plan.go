@@ -11,29 +11,29 @@ import (
 	"baton/internal/flush/verify"
 )
 
-// Plan is what a pass over all keys would do to the table of a job, as a whole.
+// Plan is the effect that a pass over all keys would have on the table of a job, as a whole.
 type Plan struct {
 	Job      string `json:"job"`
 	Database string `json:"database"`
 	Table    string `json:"table"`
 	Keys     string `json:"keys"` // their pattern, whose rows are the job's
 	Records  int64  `json:"records"`
-	Rows     int64  `json:"rows"` // that were searched for in Redis
+	Rows     int64  `json:"rows"` // rows searched for in Redis
 	Insert   int64  `json:"insert"`
 	Change   int64  `json:"change"`
 	Delete   int64  `json:"delete"`
 	Unfit    int64  `json:"unfit"` // records that would be dead letters
-	// Moving are records that changed each time they were read.
+	// Moving are records that changed at each reading.
 	Moving int64 `json:"moving,omitzero"`
-	// MaxPct: a pass deletes no row if it would delete a larger part of them, in percent. 0: it deletes none.
+	// MaxPct: MaxPct: a pass deletes no row if it would delete a larger part of the rows, in percent. 0: it deletes none.
 	MaxPct int `json:"max_pct"`
-	// Stops: the pass would stop for that.
+	// Stops: the pass would stop because of that bound.
 	Stops    bool          `json:"stops"`
 	Examples []PlanExample `json:"examples,omitempty"`
 	Notes    []string      `json:"notes,omitempty"`
 }
 
-// What a Plan consists of.
+// The parts of a Plan.
 type (
 	// PlanExample is one row that would be inserted (missing), changed (different) or deleted (extra).
 	PlanExample = verify.Example
@@ -43,7 +43,7 @@ type (
 
 // PlanOptions bound the making of a plan.
 type PlanOptions struct {
-	Rate     int // keys and rows a second at most; 0: as fast as it goes
+	Rate     int // keys and rows a second at most; 0: no limit
 	Examples int // of each kind
 	// Progress, if set, is called every few keys.
 	Progress func(part float64, records, rows int64)

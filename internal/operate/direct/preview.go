@@ -16,26 +16,26 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Preview is what a job would do, and what is wrong.
+// Preview is the work that a run of a job would do, and the problems of it.
 type Preview struct {
 	Job      string `json:"job"`
 	Database string `json:"database"`
 	flush.Preview
 }
 
-// What a Preview consists of.
+// The parts of a Preview.
 type (
 	// PreviewColumn is how one column is written.
 	PreviewColumn = mapping.ColumnView
-	// PreviewRow is one row as it would be written, or the record that would not be.
+	// PreviewRow is one row as it would be written, or a record that would not be.
 	PreviewRow = flush.PreviewRow
 )
 
-// previewWithin bounds the looking, whatever Redis and the database do.
+// previewWithin bounds the whole preview, even if Redis or the database hangs.
 const previewWithin = 30 * time.Second
 
-// PreviewJob reports what a run of a job would do now, with up to n records as examples.
-// It asks Redis and the database, and changes nothing in either.
+// PreviewJob reports the work that a run of a job would do now, with up to n records as examples. It reads Redis and the database, and
+// changes nothing in either.
 func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Preview, err error) {
 	f, err := openFlush(c, name)
 	if err != nil {
@@ -56,7 +56,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 	return Preview{Job: name, Database: f.job.Flush.To.Database, Preview: pipeline.Preview(ctx, n)}, nil
 }
 
-// openedFlush is a flush job that is looked at without a leader, and what it reads and writes.
+// openedFlush is a flush job opened for reading without a leader, with its source and its database.
 type openedFlush struct {
 	job      config.Job
 	site     *Site
@@ -64,7 +64,7 @@ type openedFlush struct {
 	database *sql.Store
 }
 
-// openFlush opens what a flush job reads and writes.
+// openFlush opens the source and the database of a flush job.
 func openFlush(c config.Config, name string) (f openedFlush, err error) {
 	if f.site, err = Open(c); err != nil {
 		return f, err

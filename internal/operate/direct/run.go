@@ -12,8 +12,7 @@ import (
 	"baton/internal/redisledger"
 )
 
-// Run is how a run stands, also one that waits for another. Without an ID it is the one that
-// goes on, or else the last one.
+// Run is the present state of a run, also of one that waits for another. Without an ID it is the run that goes on, or else the last one.
 func (s *Site) Run(ctx context.Context, name, id string) (operate.JobRun, error) {
 	return asking(ctx, s, func(l session) (operate.JobRun, error) { return l.run(ctx, name, id) })
 }
@@ -67,8 +66,8 @@ func noRun(name, id string) error {
 	return fmt.Errorf("%w: the history of job %q knows no run %s; baton job show %s lists the runs", operate.ErrNoRun, name, id, name)
 }
 
-// Output is what a run has printed from an offset on, or from where it is still kept; a piece
-// of it. There is nothing more if the piece is empty.
+// Output is a run's output from an offset on, or from where it is still kept, piece by piece. There is nothing more if the piece is
+// empty.
 func (s *Site) Output(ctx context.Context, name, id string, from int64) (operate.Output, error) {
 	return asking(ctx, s, func(l session) (operate.Output, error) {
 		v, err := l.under(name)
@@ -82,17 +81,17 @@ func (s *Site) Output(ctx context.Context, name, id string, from int64) (operate
 	})
 }
 
-// mostOutput is as much of one run's output as there ever is, and some more.
+// mostOutput is a little more than any run's output that is kept.
 const mostOutput = 2 << 20
 
-// Printed has what a run has printed.
+// Printed returns a run's output.
 func (s *Site) Printed(ctx context.Context, name, runID string) (operate.Printed, error) {
 	return asking(ctx, s, func(l session) (o operate.Printed, err error) {
 		v, err := l.under(name)
 		if err != nil {
 			return o, err
 		}
-		// The state is asked for first: of a run that has ended this is all.
+		// The state is read before the output, so the output of a run that had ended is complete.
 		run, err := l.run(ctx, name, runID)
 		if !operate.IsCommand(s.Configured(ctx), name) {
 			return o, operate.NoOutput(name)
@@ -112,7 +111,7 @@ func (s *Site) Printed(ctx context.Context, name, runID string) (operate.Printed
 			if len(piece.Text) == 0 {
 				break
 			}
-			if piece.Offset != at && !first { // what came before is gone by now
+			if piece.Offset != at && !first { // the output before it is gone by now
 				o.Text, o.Dropped = "", piece.Offset
 			}
 			o.Text += string(piece.Text)

@@ -23,8 +23,7 @@ import (
 )
 
 const (
-	// redisPlaces bound what is asked of Redis at a time, databasePlaces what is asked of
-	// databases: the leader's work goes first.
+	// redisPlaces bounds concurrent questions to Redis, databasePlaces those to databases: the leader's work goes first.
 	redisPlaces    = 8
 	databasePlaces = 2
 	// recordShown is how much of a long record a list has, in characters.
@@ -45,21 +44,20 @@ var (
 	_ operate.Node     = (*Site)(nil)
 )
 
-// Node is what a Site has of the daemon that it is a part of.
+// Node holds the functions of the daemon that a Site is a part of.
 type Node struct {
 	Log *zap.Logger
-	// Access is what there is to read, by the configuration that is in force.
+	// Access returns the configuration in force, and its connections.
 	Access func() Access
-	// Own is the Snapshot of a node, which has what it knows by itself also without Redis; nil: there
-	// is no node.
+	// Own is the Snapshot of the node, which holds its own state also without Redis; nil without a node.
 	Own func(ctx context.Context) (diagnose.Snapshot, error)
 	// Samples are how far the flushes were behind.
 	Samples func(ctx context.Context, since time.Time) ([]operate.Sample, error)
 	// Recent are the latest runs of every job.
 	Recent func(ctx context.Context) (map[string][]operate.Brief, error)
-	// Reload has the node read its configuration again.
+	// Reload makes the node read its configuration again.
 	Reload func(ctx context.Context, by string) error
-	// TestNotify has the node send a test to a target of its notifications, or to all.
+	// TestNotify makes the node send a test to one target of its notifications, or to all.
 	TestNotify func(ctx context.Context, target, by string) ([]operate.Tested, error)
 }
 
@@ -72,7 +70,7 @@ type Access struct {
 	Venue   *site.Venue
 }
 
-// Of answers over a node's connections. Close drops none of them.
+// Of answers over a node's connections. Close leaves them open.
 func Of(n Node) *Site {
 	return &Site{
 		node: n, letters: letterPool{log: n.Log}, closing: func() error { return nil },
@@ -80,8 +78,8 @@ func Of(n Node) *Site {
 	}
 }
 
-// Open prepares to read the election that the configuration names. It opens no job's source and
-// no database before it must, and connects when it is asked something.
+// Open prepares to read the election that the configuration names. It opens a job's source or a database only when it must, and connects
+// at the first question.
 func Open(c config.Config) (*Site, error) {
 	store, err := site.OpenRedis(c)
 	if err != nil {
@@ -101,8 +99,8 @@ func Open(c config.Config) (*Site, error) {
 	return s, nil
 }
 
-// OpenLetters is Open for who deals with dead letters: it opens the databases at once, so that one
-// whose data source name cannot be read is an error here.
+// OpenLetters is Open for commands about dead letters: it opens the databases at once, so that a data source name that cannot be read is
+// an error here.
 func OpenLetters(c config.Config) (*Site, error) {
 	s, err := Open(c)
 	if err != nil {
@@ -122,7 +120,7 @@ func (s *Site) Close() error {
 	return s.closing()
 }
 
-// enter waits for a place; the caller must free it.
+// enter waits for a place; the caller must call free.
 func enter(ctx context.Context, places chan struct{}) (free func(), err error) {
 	select {
 	case places <- struct{}{}:
@@ -132,7 +130,7 @@ func enter(ctx context.Context, places chan struct{}) (free func(), err error) {
 	}
 }
 
-// asking does something with the election.
+// asking runs do with the election, once a place is free.
 func asking[T any](ctx context.Context, s *Site, do func(session) (T, error)) (answer T, err error) {
 	free, err := enter(ctx, s.redis)
 	if err != nil {
@@ -143,7 +141,7 @@ func asking[T any](ctx context.Context, s *Site, do func(session) (T, error)) (a
 	return answer, coded(err)
 }
 
-// reading does something with the dead letters.
+// reading runs do with the dead letters, once a place is free.
 func reading[T any](ctx context.Context, s *Site, do func(*dead) (T, error)) (answer T, err error) {
 	free, err := enter(ctx, s.databases)
 	if err != nil {
@@ -164,7 +162,7 @@ func (s *Site) takeLetters() (d *dead, leave func(), err error) {
 	return s.letters.take(a.Config, a.Edition)
 }
 
-// coded gives errors of the adapters the identity, the kind and the word that commands and API have for them.
+// coded gives errors of the adapters the identity, the kind and the code of commands and API.
 func coded(err error) error {
 	for _, same := range []struct{ of, is error }{
 		{redislock.ErrNoLeader, operate.ErrNoLeader},

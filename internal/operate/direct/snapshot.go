@@ -31,12 +31,12 @@ type View struct {
 	Ledger   *redisledger.Ledger
 	Stages   *staging.Stages
 	Tasks    []tasks.Task
-	Poll     time.Duration // of the nodes, which are taken to have the same configuration
+	Poll     time.Duration // of the nodes, which are assumed to have the same configuration
 	Rollout  Rollout
 }
 
-// Gather adds to s what Redis knows: of the first view's election everything, of the
-// others who leads, and of those of their jobs that are in s.Jobs.
+// Gather adds the data in Redis to s: everything about the first view's election, the leaders of the others, and the jobs of all views
+// that are in s.Jobs.
 func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Snapshot, error) {
 	p, err := views[0].Election.Picture(ctx, eventsShown)
 	if err != nil {
@@ -64,7 +64,7 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 		}
 		v.gatherUnscheduled(s, seen)
 	}
-	if s.Jobs == nil { // nobody asks for them
+	if s.Jobs == nil { // the caller wants no jobs
 		return s, nil
 	}
 	var all []tasks.Task
@@ -73,11 +73,11 @@ func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Sn
 	}
 	ctx, cancel := context.WithTimeout(ctx, storesWithin)
 	defer cancel()
-	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // doctor reports what could not be read
+	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // doctor reports the stages that could not be read
 	return s, nil
 }
 
-// ElectionOf is what a picture alone shows: who leads, and the nodes.
+// ElectionOf is the part of a Snapshot that a picture alone gives: the leader and the nodes.
 func ElectionOf(p redislock.Picture, poll time.Duration) diagnose.Snapshot {
 	return diagnose.Snapshot{Leader: leaderOf(p), Nodes: nodesOf(p, poll)}
 }
@@ -108,8 +108,8 @@ func countOf(jobs []string) *int {
 	return new(len(jobs))
 }
 
-// SeenNow says of the node that is asked that it was seen now: what it last wrote of
-// itself is older. One that has not written for long, or has a twin, is shown as it is.
+// SeenNow sets the answering node's last sign of life to now: its entry in Redis is older. A node that has not written for long, or has a
+// twin, is shown as it is.
 func SeenNow(nodes []diagnose.Node, id string) {
 	for i, n := range nodes {
 		if n.ID == id && !n.Stale && n.Twin == "" {
@@ -121,14 +121,14 @@ func SeenNow(nodes []diagnose.Node, id string) {
 	}
 }
 
-// gatherJobs adds to the jobs, by their names, what Redis knows of those of the view.
+// gatherJobs adds the state in Redis of the view's jobs to them, by their names.
 func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string, now time.Time) error {
 	states, err := v.Ledger.Jobs(ctx, tasks.Names(v.Tasks))
 	if err != nil {
 		return err
 	}
 	known := make([]int, len(states))
-	jobs := make([]*diagnose.Job, len(states)) // found here: a store's jobs change while others are looked for
+	jobs := make([]*diagnose.Job, len(states)) // found before the loop: other goroutines change the jobs of their store meanwhile
 	for i, st := range states {
 		known[i] = i
 		if at := slices.IndexFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == st.Job }); at >= 0 {
@@ -151,7 +151,7 @@ func (v View) gatherJobs(ctx context.Context, s diagnose.Snapshot, owner string,
 	return nil
 }
 
-// gatherJob adds to a job what Redis, and its store if that answers, know of it.
+// gatherJob adds the state of a job in Redis to it, and in its store if that answers.
 func gatherJob(
 	ctx context.Context, j *diagnose.Job, t tasks.Task, st redisledger.JobState, answers bool, owner string, now time.Time,
 	counts Counts,
@@ -171,8 +171,8 @@ func gatherJob(
 	j.DueAt = j.Due(PastOf(st, behindSince(*j, now)), t.Next)
 }
 
-// PastOf is what the ledger has of a job, as far as it decides when the job is due. behind is since
-// when changes wait for a flush, or zero.
+// PastOf is the part of a job's state in the ledger that decides when the job is due. behind is since when changes wait for a flush, or
+// zero.
 func PastOf(st redisledger.JobState, behind time.Time) diagnose.Past {
 	p := diagnose.Past{LastSuccess: st.LastSuccess, Begun: st.Begun, Known: st.Known, Behind: behind}
 	for _, pause := range st.Pauses {
@@ -181,7 +181,7 @@ func PastOf(st redisledger.JobState, behind time.Time) diagnose.Past {
 	return p
 }
 
-// behindSince is since when changes wait for a flush; zero if none do, or it is not known.
+// behindSince is since when changes wait for a flush; zero if none do, or if that is unknown.
 func behindSince(j diagnose.Job, now time.Time) time.Time {
 	if lag, known := j.Lag(); known && lag > 0 {
 		return now.Add(-lag)
@@ -189,7 +189,8 @@ func behindSince(j diagnose.Job, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// gatherBacklog reports how far a flush is behind: one that never ended well since its first slot.
+// gatherBacklog reports how far a flush is behind. A flush that never ended well counts from its first slot, or from when a leader first
+// knew it.
 func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisledger.JobState, now time.Time, counts Counts) {
 	backlog, err := counts.Backlog(ctx, t)
 	uncounted, ok := errors.AsType[*flush.UncountedError](err)
@@ -243,8 +244,7 @@ func vacancy(p redislock.Picture) string {
 	return withdrawn(p)
 }
 
-// withdrawn reports a lock that was just had and given back, since it did not count:
-// of replicas too few have it. "" if the last that happened is something else.
+// withdrawn reports a lock that was just taken and given back, since too few replicas have it. "" if the last event is another one.
 func withdrawn(p redislock.Picture) string {
 	if p.Owner != "" || len(p.Events) == 0 {
 		return ""
@@ -288,14 +288,14 @@ func leaderOf(p redislock.Picture) *diagnose.Leader {
 	return l
 }
 
-// missingAfter is when a node counts as missing that leads no more and has not said so. A
-// leader registers at least this often, and whoever steps down says so at once.
+// missingAfter is when a node counts as missing that leads no more and has not said so. A leader registers at least this often, and a
+// node that steps down reports that at once.
 const missingAfter = 3 * time.Second
 
 // SilentAfter is when a node should have told of itself.
 func SilentAfter(poll time.Duration) time.Duration { return diagnose.SeenWithin + poll }
 
-// nodeState corrects what a node last told: it may have died since.
+// nodeState corrects the state that a node last wrote: the node may have died since.
 func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) string {
 	ago := p.Now.Sub(n.Seen())
 	switch {
@@ -309,7 +309,7 @@ func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) stri
 	return string(diagnose.RoleStandby)
 }
 
-// ConfiguredJobs is what the configuration alone says of the jobs.
+// ConfiguredJobs is the part of the jobs that the configuration alone gives.
 func ConfiguredJobs(list []tasks.Task, now time.Time) []diagnose.Job {
 	jobs := make([]diagnose.Job, len(list))
 	for i, t := range list {
@@ -346,7 +346,7 @@ func fillJob(j *diagnose.Job, st redisledger.JobState) {
 	}
 }
 
-// PauseOf is the pause of a job; nil if there is none.
+// PauseOf is the pause of a job; nil without a pause.
 func PauseOf(p *redisledger.JobPause) *diagnose.Pause {
 	if p == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"baton/internal/redislock"
 )
 
-// leftStages are the stages with something in them that none of those tasks flushes, by key, as
-// far as Redis tells. The error says what is not known.
+// leftStages are the stages with records that no task of all flushes, by key, as far as Redis shows. The error names stages that could
+// not be read.
 func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) ([]diagnose.LeftStage, error) {
 	left := []diagnose.LeftStage{}
 	found, err := stages.Left(ctx, tasks.StagedBy(all))
@@ -23,7 +23,7 @@ func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) (
 		switch of := (staging.LeftStage{At: staging.At{Store: s.Store}, Job: s.Job}); {
 		case s.Records > 0:
 			left = append(left, diagnose.LeftStage{Store: s.Store, Key: s.Key, Job: s.Job, BatchID: s.ID, Records: s.Records})
-		case s.Unknown && !said[of]: // it may have hundreds of keys
+		case s.Unknown && !said[of]: // a store may have hundreds of such keys
 			said[of] = true
 			problems = append(problems, fmt.Errorf("whether something is staged in store %q, by job %q, is not known: that store is not "+
 				"configured any more; write the store under stores again", s.Store, s.Job))
@@ -32,8 +32,8 @@ func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) (
 	return left, errors.Join(problems...)
 }
 
-// LeftStages are the stages that no job of the configuration flushes, by key. What one server of
-// a Cluster answers is there also if another one fails.
+// LeftStages are the stages that no job of the configuration flushes, by key. The stages on one server of a Cluster are returned also if
+// another server fails.
 func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
@@ -45,8 +45,8 @@ func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
 	return leftStages(ctx, l.stages(l.ledger), all)
 }
 
-// DropStage removes a stage for good: never one that a job of this configuration or of a node's
-// that is there may flush, nor another one than was looked at.
+// DropStage removes a stage for good: never one that a job of this configuration or of a present node's may flush, nor another one than
+// the caller has seen.
 func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
 	l := s.session()
 	all, err := tasks.All(l.Config, l.Stores)

@@ -12,7 +12,7 @@ import (
 
 // Rollout is what decides for how long nodes may have different jobs.
 type Rollout struct {
-	Since  time.Time     // since when the configuration of Tasks is in force; zero: not known
+	Since  time.Time     // since when the configuration of Tasks is in force; zero: unknown
 	Within time.Duration // how long a change may take to reach every node
 }
 
