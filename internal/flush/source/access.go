@@ -18,8 +18,7 @@ var stagingCommands = []string{"TYPE K", "EXISTS K", "RENAME K S", "TYPE S", "EX
 // captureName is a name in a pattern of keys.
 var captureName = regexp.MustCompile(`<[^<>]+>`)
 
-// Access is what the source sends to Redis, of a Cluster or of one server; wait says that
-// it is waited for work.
+// Access is the list of commands that the source sends to Redis, be it a Cluster or one server; with wait also those that wait for work.
 func (d Source) Access(wait, cluster bool) redisconn.Access {
 	commands := func(holds string) []string {
 		all := d.commands(d.options, holds)

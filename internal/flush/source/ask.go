@@ -19,8 +19,7 @@ func loadScript(name string, keys int) *redis.Script {
 	return redis.NewScript(keys, redisconn.Lua(luaFiles, name))
 }
 
-// askTexts asks commands that are answered with texts, all of them, or its error is the first
-// refusal.
+// askTexts sends commands whose answers are texts. It returns an error at the first refusal.
 func askTexts(
 	ctx context.Context, c redisconn.Conn, nested bool, read func(*redisconn.Answers) error, commands ...redisconn.Command,
 ) error {
@@ -37,7 +36,7 @@ func askTexts(
 	return c.Ask(ctx, q)
 }
 
-// questionOf asks commands.
+// questionOf makes a question of commands.
 func questionOf(commands ...redisconn.Command) *redisconn.Question {
 	return &redisconn.Question{Commands: len(commands), Write: func(buf []byte, i int) []byte {
 		cmd := commands[i]
@@ -46,7 +45,7 @@ func questionOf(commands ...redisconn.Command) *redisconn.Question {
 			switch arg := arg.(type) {
 			case string:
 				buf = redisconn.AppendWord(buf, arg)
-			case int64: // lists are asked for a few items at a time
+			case int64: // list commands are the ones with numbers, a few items each
 				buf = redisconn.AppendWord(buf, strconv.FormatInt(arg, 10))
 			default:
 				buf = redisconn.AppendWord(buf, fmt.Sprint(arg))
@@ -56,7 +55,7 @@ func questionOf(commands ...redisconn.Command) *redisconn.Question {
 	}}
 }
 
-// lastReply is the last of the replies as redigo has it, and where its texts begin among the sizes.
+// lastReply is the last of the replies as redigo has it, and the index in Sizes where its texts begin.
 func lastReply(a *redisconn.Answers) (values []any, begin int) {
 	begin = len(a.Sizes) - a.Replies[len(a.Replies)-1].Sizes
 	at := 0

@@ -12,7 +12,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// CaptureInputs says what a capture of such keys can deliver: what a scan of them does, but the number of a pass.
+// CaptureInputs are the inputs that a capture of such keys can deliver: those of a scan, without the number of a pass.
 func CaptureInputs(key, value string) (row.Inputs, error) {
 	in, err := ScanInputs(key, value)
 	in.Names = slices.DeleteFunc(in.Names, func(name string) bool { return name == row.InputGeneration })
@@ -41,7 +41,7 @@ var captureSpec = Spec{
 	commands: func(o Options, holds string) []string { // and PSYNC, which no transaction takes
 		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 1", "PUBLISH baton:capture x")
 	},
-	// Which slots a master has; and what stands for a publication, which is in no stream there.
+	// CLUSTER NODES shows which slots a master has; SET stands in for a publication, which a Cluster's stream lacks.
 	clusterCommands: []string{"CLUSTER NODES", "SET baton:capture x"},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		keys, err := NewScan(s, ScanOptions{Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes})

@@ -26,7 +26,7 @@ const (
 type CountersOptions struct {
 	Job string
 	Key string // the live key, of one shard
-	// Inputs are what a record consists of: "$field", "$value", in any order.
+	// Inputs are the parts of a record: "$field", "$value", in any order.
 	Inputs []string
 	// PartRows is the aim for the fields of a part, that is of a transaction. Default 5000.
 	PartRows int
@@ -38,9 +38,8 @@ type CountersOptions struct {
 
 // Counters reads one hash of counters: a flush.Source.
 //
-// Adding a delta is not idempotent, so a stage is cut into parts that are the
-// same at every reading, and the database's ledger remembers each part. How many there are, and
-// whether they are cut by order, is stored at staging: see [parts.Dealing].
+// Adding a delta is not idempotent. So a stage is cut into parts that are the same at every reading, and the database's ledger remembers
+// each part. The number of parts, and whether they are cut by order, is stored at staging: see [parts.Dealing].
 type Counters struct {
 	staging.Key
 	inputs []string
@@ -74,9 +73,8 @@ func positive(n, otherwise int) int {
 	return otherwise
 }
 
-// Read yields the parts of the stage in order, each as one page; empty parts are
-// left out. As many parts as fit the memory budget are collected in one pass over
-// the stage, the rest in further passes.
+// Read yields the parts of the stage in order, each as one page; empty parts are left out. One pass over the stage collects as many parts
+// as fit the memory budget; further passes collect the rest.
 func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
@@ -118,9 +116,9 @@ func (s *Counters) hand(take func(part int) []parts.Pair, lo, hi int, yield func
 	return nil
 }
 
-// cut finds out how the fields are dealt out. Whether they are to be cut by order was decided when the stage
-// was made; where the parts end follows from the fields, and is kept beside the stage, for later readings: of
-// them some fields may be gone (HEXPIRE). If this reading has found it out, the whole stage is in memory.
+// cut finds out how the fields are dealt out to parts. Staging decided whether to cut by order. The ends of the parts follow from the
+// fields, and are kept beside the stage: for a later reader some fields may be gone (HEXPIRE). If this reading has found it out, the
+// whole stage is in memory.
 func (s *Counters) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (dealt parts.Dealing, whole *parts.Whole, err error) {
 	dealt = parts.ByHash(st.Parts)
 	if st.Parts < 2 {
@@ -161,11 +159,10 @@ func (s *Counters) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (d
 	return dealt, whole, s.Fail(doing, err)
 }
 
-// collect makes one pass over the stage. It fails rather than hand over parts of
-// which something may be missing.
+// collect makes one pass over the stage. It fails rather than deliver a part that may lack fields.
 func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage, add func(field, value []byte)) error {
 	var seen int64
-	var field []byte // waits for its value
+	var field []byte // read, and waiting for its value
 	all := func() bool { return false }
 	_, err := c.ScanKey(ctx, "HSCAN", s.StageKey(), "0", redisconn.NewScanPace(), all, func(text []byte) {
 		if field == nil {

@@ -14,11 +14,10 @@ import (
 	"baton/internal/redisconn"
 )
 
-// longestTotal is the number of bytes read of a key. A longer value is no number, and may be of
-// any size.
+// longestTotal is how many bytes of a value are read. A longer value is no number, and may be of any size.
 const longestTotal = 300
 
-// readKeysOf reads the totals that have a key each on one server.
+// readKeysOf reads the totals with a key each that are on one server.
 func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield func(flush.Page) error) error {
 	c, err := node.Borrow(ctx)
 	if err != nil {
@@ -56,8 +55,7 @@ func (s *Totals) add(key string, ids *totalsPage) {
 	}
 }
 
-// readKeys reads the totals of some ids. A key that is gone meanwhile, or on another
-// node, is left out: the next pass will find it, wherever it is.
+// readKeys reads the totals of some ids. A key that is gone meanwhile, or on another node, is left out: the next pass will find it.
 func (s *Totals) readKeys(ctx context.Context, c redisconn.Conn, ids []parts.Pair, page *totalsPage) error {
 	for _, id := range ids {
 		if err := c.Send("GETRANGE", s.row.Key(id.Field), 0, longestTotal-1); err != nil {

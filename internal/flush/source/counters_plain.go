@@ -27,8 +27,7 @@ type PlainCountersOptions struct {
 	Job     string
 	Key     string // pattern of the counters' keys: "hits:<page>"
 	Changed string // the index's live key: a SET, or a ZSET scored by anything
-	// Inputs are what a record consists of: the captured name ("page") and "$value",
-	// in any order.
+	// Inputs are the parts of a record: the captured name ("page") and "$value", in any order.
 	Inputs []string
 	// PartRows, MemoryBudget and Lanes are as in CountersOptions.
 	PartRows     int
@@ -38,10 +37,9 @@ type PlainCountersOptions struct {
 
 // PlainCounters reads counters that have a key each: a flush.Source.
 //
-// The index is staged as hashes do. Then the counts are moved from their keys to a
-// hash, a few hundred at a time: what has left the staged index is in the hash, and
-// what a producer adds to it from then on is marked in the live index. Once the staged
-// index is empty the hash is sealed, and from there on it is a stage of Counters.
+// The index is staged as for hashes. Then the counts are moved from their keys to a hash, a few hundred at a time: once an id has left
+// the staged index, its count is in the hash, and later increments mark the id in the live index. Once the staged index is empty the hash
+// is sealed, and from there on it is a stage of Counters.
 type PlainCounters struct {
 	Counters
 	row      spec.RowKey
@@ -122,7 +120,7 @@ func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.St
 		if ok, err := s.seal(ctx, &st); ok || err != nil || !st.Resumed {
 			return st, ok, err
 		}
-		// Nothing was counted in what an earlier run left. What has come since is new.
+		// The stage of an earlier run held no counts. Newer changes wait in the live index.
 	}
 }
 
@@ -200,7 +198,7 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flus
 	return scan, nil
 }
 
-// some returns what one call of the scan finds; the cursor is "0" after the last.
+// some returns the ids of one call of the scan; the cursor is "0" after the last.
 func (s *idScan) some(ctx context.Context, c redisconn.Conn) (ids []string, err error) {
 	element := 0
 	one := func() bool { return true }
@@ -234,8 +232,7 @@ func (s *PlainCounters) move(ctx context.Context, c redisconn.Conn, st flush.Sta
 	return nil
 }
 
-// seal ends the gathering. ok is false when there was nothing to gather; the stage is
-// gone then.
+// seal ends the gathering. ok is false if there was nothing to gather; the stage is removed then.
 func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err error) {
 	reply, err := redis.Values(s.Script(ctx, "seal the stage of", countersSealScript,
 		s.IndexKey(), s.StageKey(), s.MetaKey(), st.ID, s.partRows, s.Large))
@@ -265,8 +262,7 @@ func (s *PlainCounters) Backlog(ctx context.Context) (int64, error) {
 	return s.Count(ctx, s.wrongPlainType, countersBacklogScript, s.Live, s.IndexKey(), s.StageKey())
 }
 
-// wrongPlainType reads the rest of a script's {"wrong_type", key, type}: of its keys
-// only the stage is a hash.
+// wrongPlainType reads the rest of a script's {"wrong_type", key, type}: of the script's keys only the stage is a hash.
 func (s *PlainCounters) wrongPlainType(reply []any) error {
 	if len(reply) > 0 {
 		if name, err := redis.String(reply[0], nil); err == nil && (name == s.StageKey() || name == s.MetaKey()) {

@@ -23,17 +23,15 @@ type TotalsOptions struct {
 	// Key is a hash of field → total, or, with an <id> in it ("hits:<page>"), the pattern
 	// of keys that hold a total each.
 	Key string
-	// Inputs are what a record consists of: "$field", or the captured name ("page"), and
-	// "$value", in any order.
+	// Inputs are the parts of a record: "$field", or the captured name ("page"), and "$value", in any order.
 	Inputs []string
-	// PageRows is how many totals are read before their marks are asked for. Default 5000.
+	// PageRows is how many totals are read before the database returns their marks. Default 5000.
 	PageRows int
 }
 
-// Totals pages through totals: a flush.Source that writes nothing to Redis. There is no
-// stage: a total that changes while it is read is read with one of its values, and what
-// is missing then comes with the next pass. A scan may return a counter again, with a
-// later value; it never returns an earlier one.
+// Totals pages through totals: a flush.Source that writes nothing to Redis. There is no stage: a total that changes during the reading is
+// read with one of its values, and the next pass brings the rest. A scan may return a counter again, with a later value; it never returns
+// an earlier one.
 type Totals struct {
 	store    *redisconn.Store
 	job      string
@@ -73,8 +71,8 @@ func NewTotals(store *redisconn.Store, o TotalsOptions) (*Totals, error) {
 // Name is the hash, or the pattern of the keys.
 func (s *Totals) Name() string { return s.key }
 
-// Stage says how many totals a hash has; keys are not counted. staging.ErrBrokenStage if the job
-// had another mode before and left a stage behind: nobody would ever come back to it.
+// Stage returns how many totals a hash has; keys are not counted. staging.ErrBrokenStage if the job had another mode before and left a
+// stage behind: no later run would flush that stage.
 func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	st.ID = newID
 	if s.row.Name != "" {
@@ -86,7 +84,7 @@ func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok
 	}))
 	var refusal redis.Error
 	switch {
-	case errors.As(err, &refusal) && redisconn.Code(refusal) == "NOPERM": // who may not look has never staged
+	case errors.As(err, &refusal) && redisconn.Code(refusal) == "NOPERM": // without the permission, no run can have staged
 	case err != nil:
 		return st, false, s.fail("look for a stage of", err)
 	case left:
@@ -113,8 +111,7 @@ func (s *Totals) Read(ctx context.Context, _ flush.Stage, yield func(flush.Page)
 	if err != nil {
 		return err
 	}
-	// One after the other: a key that is moved meanwhile and comes twice comes with its
-	// later value last.
+	// One server after the other: if a key moves meanwhile and comes twice, its later value comes last.
 	for _, node := range masters {
 		if err := s.readKeysOf(ctx, node, yield); err != nil {
 			return err
@@ -147,7 +144,7 @@ const totalsPageBytes = 4 << 20
 
 func newTotalsPage() *totalsPage { return &totalsPage{at: map[string]int{}} }
 
-// full says whether the page has that many rows, or as much text as is good.
+// full reports whether the page has that many rows, or enough text.
 func (p *totalsPage) full(rows int) bool { return len(p.pairs) >= rows || p.bytes >= totalsPageBytes }
 
 func (p *totalsPage) set(name, total string) {

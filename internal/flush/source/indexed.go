@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// removeEvery is how long ids that were flushed may stay in their stage. Most stages
-	// are done by then and go as a whole, which costs Redis next to nothing.
+	// removeEvery is how long flushed ids may stay in their stage. Most stages are done by then and are removed as a whole, which costs
+	// Redis almost nothing.
 	removeEvery = 5 * time.Second
-	// passedCost is what an id that was flushed takes beside its text, in bytes.
+	// passedCost is the memory of a flushed id beside its text, in bytes.
 	passedCost = 24
-	// mostText is how much text of such ids waits at most: that of one long id keeps others in
-	// memory, too.
+	// mostText is how much text of flushed ids may wait: a long id keeps the text of others in memory, too.
 	mostText = 4 << 20
 )
 
-// IndexedOptions describe a job whose rows an index says have changed.
+// IndexedOptions describe a job whose changed rows are listed in an index.
 type IndexedOptions struct {
 	Job     string
 	Key     string // of the rows: see NewHashes
@@ -40,22 +39,20 @@ type IndexedOptions struct {
 	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
 	// those that RemoveEvery lets wait. Default 32 MiB.
 	MemoryBudget int
-	// RemoveEvery is how long ids that were flushed may stay in a stage of less than
-	// 262,144 ids: so much is written again after a crash. Default 5 s.
+	// RemoveEvery is how long flushed ids may stay in a stage of less than 262,144 ids: after a crash the rows of that time are written
+	// again. Default 5 s.
 	RemoveEvery time.Duration
 }
 
-// rowsReader reads the rows of ids in their order, until the page is full. This is all in
-// which sources with an index differ.
+// rowsReader reads the rows of ids in their order, until the page is full. Sources with an index differ in it alone.
 type rowsReader interface {
 	readRows(ctx context.Context, c redisconn.Conn, ids []string, p *paging.Filler) ([]row.Record, error)
 }
 
-// indexed reads the rows that an index says have changed: a flush.Source, whatever a row is.
+// indexed reads the rows whose ids are in an index of changes: a flush.Source for any kind of row.
 //
-// The index is staged first and the rows are read after that, so a change that
-// comes too late for the reading has put its id into the live index again, and is
-// flushed next. Writing a row twice is harmless; pages need no ledger.
+// The index is staged first and the rows are read after that. So a change that comes after the reading has put its id into the live index
+// again, and is flushed next. Writing a row twice is harmless; pages need no ledger.
 type indexed struct {
 	staging.Key
 	rowsReader
@@ -68,7 +65,7 @@ type indexed struct {
 	every   time.Duration
 	passed  []string  // ids of the stage that Read began with: flushed, and still in it
 	held    int       // bytes of them
-	removed time.Time // when such were removed last
+	removed time.Time // when such ids were removed last
 }
 
 func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (indexed, error) {
@@ -83,11 +80,9 @@ func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (inde
 	}, err
 }
 
-// Read yields the rows of the stage's ids, page by page. As many ids as fit the
-// memory budget are collected and sorted, so that pages come in key order; then the
-// next ones. Pages that are done may leave the stage
-// meanwhile: on one server a scan returns whatever stays in the stage from
-// its first call to its last.
+// Read yields the rows of the stage's ids, page by page. As many ids as fit the memory budget are collected and sorted, so that pages
+// come in key order; then the next ones. Flushed pages may leave the stage meanwhile: on one server a scan returns every id that stays in
+// the stage from its first call to its last.
 func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	s.passed, s.held, s.removed = nil, 0, time.Now()
 	if s.letsWait(st) {
@@ -137,8 +132,7 @@ func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []st
 	return nil
 }
 
-// Done takes the page's ids out of the stage, soon: see removeEvery. A change of such a
-// row since it was read is in the live index.
+// Done removes the page's ids from the stage within removeEvery. A change of such a row since it was read is in the live index.
 //
 // A stage that an earlier run has not finished is cleared page by page: however short the
 // runs are, it comes to an end.
@@ -158,14 +152,14 @@ func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error 
 	return nil
 }
 
-// letsWait reports whether ids that were flushed may stay in the stage for a while.
+// letsWait reports whether flushed ids may stay in the stage for a while.
 func (s *indexed) letsWait(st flush.Stage) bool { return !st.Resumed && st.Size < int64(s.Large) }
 
-// Discard removes the stage, unless there is something left in it that was not flushed:
-// Done has failed, or a scan has missed it. The next run resumes what stays.
+// Discard removes the stage, unless it still holds ids that were not flushed: Done has failed, or a scan has missed them. The next run
+// resumes such a stage.
 func (s *indexed) Discard(ctx context.Context, st flush.Stage) error {
 	left := len(s.passed)
-	s.passed, s.held = nil, 0 // nobody asks for them any more
+	s.passed, s.held = nil, 0 // the stage is being removed
 	return s.DiscardWith(ctx, st, left)
 }
 
@@ -209,8 +203,7 @@ type idScan struct {
 	pace    *redisconn.Pace
 }
 
-// next scans until the budget is used up, there are that many ids, or the pass is over
-// (cursor "0"), and adds to ids what it found.
+// next adds ids to the list until the budget is used up, the list has that many, or the pass is over (cursor "0").
 func (s *idScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
 	element := 0
 	enough := func() bool { return ids.Full(budget) || ids.Len() >= most }
@@ -235,12 +228,12 @@ func (o Options) indexed(key string, inputs []string) IndexedOptions {
 	}
 }
 
-// onMissing is what becomes of the row of a changed id where there is nothing any more.
+// onMissing is the policy for the row of a changed id whose key is gone.
 func onMissing(o Options) (flush.Policy, error) {
 	return flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete")), RepairPct: o.MaxPct}, nil
 }
 
-// indexCommands stage and read an index of that type.
+// indexCommands are the commands that stage and read an index of that type.
 func indexCommands(holds string) []string {
 	index := map[string][]string{
 		"set":  {"SCARD K", "SSCAN S 0", "SREM S m", "HDEL M passed", "HINCRBY M passed 1"},

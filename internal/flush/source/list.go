@@ -21,24 +21,21 @@ import (
 type ListOptions struct {
 	Job string
 	Key string // the live key, of one shard
-	// Inputs are what a record consists of: names of the objects' members, and
-	// "$value", the whole text. "$value" wins over a member of that name.
+	// Inputs are the parts of a record: names of the objects' members, and "$value", the whole text. "$value" wins over a member of that
+	// name.
 	Inputs []string
-	// PartRows and BatchBytes are how many items, and how many bytes of them, a part has at
-	// most, that is a transaction. An item that is longer is a part of its own. Default 5000,
-	// and 8 MiB.
+	// PartRows and BatchBytes bound the items of a part, and their bytes; a part is one transaction. An item that is longer is a part of
+	// its own. Default 5000, and 8 MiB.
 	PartRows, BatchBytes int
 }
 
 // List reads one list of JSON objects, the oldest first: a flush.Source.
 //
-// Inserting is not idempotent, so a stage is cut into parts, and the database's ledger
-// remembers each part. A part is as many items from where the last one ends as PartRows
-// and BatchBytes allow, both as they were when the stage was made: what a part is follows
-// from the items alone, whoever reads them and how often. Parts that are committed are
-// trimmed off the stage's head, whole and in order, so the head is always where one begins.
-// Items are found by their distance from the tail, where nobody adds anything any more, so
-// it does not matter how much of the head is still there.
+// Inserting is not idempotent. So a stage is cut into parts, and the database's ledger remembers each part. A part holds as many items
+// from the end of the last part on as PartRows and BatchBytes allowed when the stage was made: so the items alone decide the parts, for
+// every reader and at every reading. Committed parts are trimmed off the stage's head, whole and in order, so a part always begins at the
+// head. Items are found by their distance from the tail, where no producer adds any more. So the trimmed part of the head does not
+// matter.
 type List struct {
 	staging.Key
 	inputs []string
@@ -88,7 +85,7 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 	}
 }
 
-// changed says that a stage has not the items that it should have.
+// changed is the error of a stage that lacks some of its items, or has too many.
 func (s *List) changed(id string, want, found int64) error {
 	return fmt.Errorf("%w: batch %s of %q should have %d more items in %q, and has %d: somebody else has removed or added some, or "+
 		"Redis has lost them. "+
@@ -109,7 +106,7 @@ func (s *List) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 		return err
 	}
 	items := newItems(s.inputs, s.bytes)
-	var read []row.Record // behind the parts that were yielded
+	var read []row.Record // not yet in a part
 	for at, part := cut.taken, cut.done; at < cut.size; part++ {
 		n, whole := paging.Part(read, cut.rows, cut.bytes, cut.size-at)
 		for !whole {
@@ -122,26 +119,26 @@ func (s *List) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 			return err
 		}
 		at += int64(n)
-		read = append(make([]row.Record, 0, len(read)), read[n:]...) // so that what was yielded can go
+		read = append(make([]row.Record, 0, len(read)), read[n:]...) // so that the garbage collector can free the delivered parts
 	}
 	return nil
 }
 
-// cut is how a stage is cut into parts, and how much has been taken off.
+// cut tells how a stage is cut into parts, and how much of it has been trimmed.
 type cut struct {
-	size        int64 // items that it had
-	rows, bytes int64 // of a part, at most; an older version of baton knew no limit of bytes, which is 0 then
-	done, taken int64 // parts and items that are off
+	size        int64 // items at staging
+	rows, bytes int64 // of a part, at most; 0 bytes: an older version of baton, without that limit
+	done, taken int64 // parts and items trimmed off
 }
 
-// metaOfCut are the fields of a stage's meta that say it.
+// metaOfCut are the fields of a stage's meta with the cut.
 var metaOfCut = []any{"id", "size", "done", "rows", "part_rows", "part_bytes", "taken"}
 
 func (s *List) askCut() redisconn.Command {
 	return redisconn.Cmd("HMGET", append([]any{s.MetaKey()}, metaOfCut...)...)
 }
 
-// cut reads that, and fails with flush.ErrStaleStage unless the stage still has its id.
+// cut reads the cut, and fails with flush.ErrStaleStage unless the stage still has its id.
 func (s *List) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (cut, error) {
 	ask := s.askCut()
 	reply, err := redis.Values(redis.DoContext(c, ctx, ask.Name, ask.Args...))
@@ -173,13 +170,10 @@ func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 	return found, s.Fail("look up the stage of", err)
 }
 
-// more reads some more items, from one on, for a part. It is followed by a look at the id:
-// as an id goes with its stage and is never used again, and parts are taken off in order,
-// what was read before a look that finds the id, and the part not taken off, was read from
-// the intact part.
+// more reads some more items, from one on, for a part. Then it reads the id: an id goes with its stage and is never used again, and parts
+// are trimmed in order. So if that reading finds the id, and the part not trimmed, the items came from the intact part.
 //
-// Of what has not been read nobody knows how long it is, so one command asks for a few items
-// only; where they have been short, many commands go together.
+// The length of unread items is unknown, so one command asks for a few items only; after short items, many commands go together.
 func (s *List) more(
 	ctx context.Context, c redisconn.Conn, st flush.Stage, at cut, part, first int64, items *items, records []row.Record,
 ) ([]row.Record, error) {
@@ -198,7 +192,7 @@ func (s *List) more(
 	if err != nil {
 		return nil, err
 	}
-	if now.done > part { // committed by somebody else: only a newer leader can be
+	if now.done > part { // another process has committed it: only a newer leader can
 		return nil, s.Stale(st)
 	}
 	if int64(items.found) != end-first {
@@ -228,8 +222,7 @@ func (s *List) Discard(ctx context.Context, st flush.Stage) error {
 	return s.DiscardWith(ctx, st, 0)
 }
 
-// fewItems are few enough for one command, however long they are: eight of a megabyte take
-// Redis some 7 ms.
+// fewItems are few enough for one command, however long they are: eight of a megabyte take Redis some 7 ms.
 const fewItems = 8
 
 var listSpec = Spec{
@@ -246,20 +239,19 @@ var listSpec = Spec{
 	},
 }
 
-// items reads what lists hold, a question at a time.
+// items reads the items of lists, a question at a time.
 type items struct {
 	inputs []string
 	object object.Decoder
 	pace   redisconn.Pace
-	found  int // how many the last question has found
+	found  int // how many the last question found
 }
 
 func newItems(inputs []string, page int) *items {
 	return &items{inputs: inputs, object: object.New(inputs), pace: redisconn.NewPace(paging.Depth, paging.Reply(page))}
 }
 
-// read adds a record for each text of the ranges. look, if it is not nil, is asked after them; looked is
-// its reply.
+// read adds a record for each text of the ranges. look, if it is not nil, is sent after them; looked is its reply.
 func (d *items) read(
 	ctx context.Context, c redisconn.Conn, records []row.Record, look *redisconn.Command, ranges ...redisconn.Command,
 ) (_ []row.Record, looked []any, err error) {
@@ -277,8 +269,8 @@ func (d *items) read(
 	return records, looked, err
 }
 
-// decode adds a record for each of the first n texts. All of them share one allocation. The key of
-// a record is its whole text: a dead letter then has what no column is made of, too.
+// decode adds a record for each of the first n texts. All of them share one allocation. The key of a record is its whole text: a dead
+// letter then keeps also the members that no column uses.
 func (d *items) decode(records []row.Record, a *redisconn.Answers, n int) []row.Record {
 	d.found = n
 	raw, all := a.All, a.Take()

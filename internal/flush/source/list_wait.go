@@ -45,12 +45,10 @@ func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 // Wait returns when something is pending, or ctx has ended, and perhaps earlier. It
 // returns at once where there is a stage.
 //
-// It moves the head of the list onto itself, which blocks until there is a head and
-// changes nothing, not even what a reader in between would see. Redis serves those who
-// block on a key in the order of their coming: another program that takes items with
-// BLPOP may have them before or after this, and a list has one consumer anyway. Where
-// Redis is older than 6.2, its memory is full, or the user may not move, the length is looked
-// at every 50 ms.
+// It moves the head of the list onto itself. That blocks until there is a head, and changes nothing, not even for a concurrent reader.
+// Redis serves clients blocked on a key in their order: another program that takes items with BLPOP may get them before or after this,
+// and a list has one consumer anyway. Where Redis is older than 6.2, its memory is full, or the user may not move, Wait reads the length
+// every 50 ms.
 func (s *List) Wait(ctx context.Context) error {
 	n, err := redis.Int(s.Store.Run(ctx, s.Live, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "EXISTS", s.StageKey())
@@ -71,7 +69,7 @@ func (s *List) Wait(ctx context.Context) error {
 	return s.Fail("wait for work in", err)
 }
 
-// poll waits without blocking Redis' connection.
+// poll waits without a blocking command.
 func (s *List) poll(ctx context.Context) error {
 	for {
 		n, err := redis.Int(s.Store.Run(ctx, s.Live, func(c redis.Conn) (any, error) {

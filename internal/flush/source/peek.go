@@ -38,7 +38,7 @@ func (s *Counters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records, nil
 }
 
-// records are what a page would have of some counters.
+// records makes records of some counters, as a page would.
 func (s *Counters) records(pairs []parts.Pair) []row.Record {
 	w := parts.NewWindow(0, parts.ByHash(1), s.budget)
 	for _, p := range pairs {
@@ -70,7 +70,7 @@ func (s *PlainCounters) Peek(ctx context.Context, n int) ([]row.Record, error) {
 			if err != nil {
 				return nil, s.Fail("look into the counters of", err)
 			}
-			if count != "" { // else it has been moved meanwhile, or there never was one
+			if count != "" { // else it has been moved meanwhile, or never existed
 				counts = append(counts, parts.Pair{Field: id.Field, Value: count})
 			}
 		}

@@ -21,10 +21,10 @@ const (
 	defaultMemoryBudget = 32 << 20
 )
 
-// rowReader reads hashes, each of which is a row.
+// rowReader reads hashes, one row each.
 type rowReader struct {
 	redis  *redisconn.Store
-	row    spec.RowKey // of the zero one an id is the key
+	row    spec.RowKey // the zero row: an id is the key
 	inputs []string
 	fields []string // the inputs that are fields of the hash
 }
@@ -40,7 +40,7 @@ func (s *rowReader) readRows(ctx context.Context, c redisconn.Conn, ids []string
 	})
 }
 
-// readBatch reads rows, of a Cluster at all nodes that have some of them.
+// readBatch reads rows; in a Cluster it asks every node that has some of them.
 func (s *rowReader) readBatch(ctx context.Context, c redisconn.Conn, records []row.Record) error {
 	rows := make([]*row.Record, len(records))
 	for i := range records {
@@ -49,7 +49,7 @@ func (s *rowReader) readBatch(ctx context.Context, c redisconn.Conn, records []r
 	return redisconn.ByMaster(ctx, s.redis, c, rows, func(rec *row.Record) string { return s.row.Key(rec.Key) }, s.readFrom)
 }
 
-// readFrom reads rows that are on one server, and those that have just left it.
+// readFrom reads rows of one server, and those that have just left it.
 func (s *rowReader) readFrom(ctx context.Context, c redisconn.Conn, records []*row.Record) error {
 	blank, gone, err := s.readFields(ctx, c, records)
 	if err != nil {
@@ -67,8 +67,7 @@ func (s *rowReader) readFrom(ctx context.Context, c redisconn.Conn, records []*r
 	return nil
 }
 
-// readFields fills the records in and returns those of which no field was read, and
-// those whose rows are on another node of the Cluster.
+// readFields fills the records in. It returns the records without any field, and those whose rows are on another node of the Cluster.
 func (s *rowReader) readFields(ctx context.Context, c redisconn.Conn, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
 	if len(s.fields) == 0 { // only the ids are wanted
 		for _, rec := range records {
@@ -146,10 +145,9 @@ func (s *rowReader) fillTexts(rec *row.Record, texts string, sizes []int) (found
 	return found, texts
 }
 
-// settle decides for records without any field whether their row is gone, or has
-// none of the fields. Both questions are put in one transaction for each row: a
-// row that is created or deleted in between must not look like an empty one. It
-// returns the records whose rows are on another node of the Cluster.
+// settle finds out for records without any field whether their row is gone, or exists without these fields. One transaction for each row
+// asks both: a row that is created or deleted in between must not look like an empty one. It returns the records whose rows are on
+// another node of the Cluster.
 func (s *rowReader) settle(ctx context.Context, c redisconn.Conn, blank []*row.Record) (elsewhere []*row.Record, err error) {
 	if len(blank) == 0 {
 		return nil, nil
@@ -189,7 +187,7 @@ func (s *rowReader) settle(ctx context.Context, c redisconn.Conn, blank []*row.R
 	return elsewhere, nil
 }
 
-// verdict takes over what EXISTS says, and HMGET if it was asked.
+// verdict takes the reply to EXISTS, and the one to HMGET if there is one.
 func (s *rowReader) verdict(rec *row.Record, exists any, values []any) error {
 	n, err := redis.Int(exists, nil)
 	if err != nil {
@@ -230,8 +228,7 @@ func (s *rowReader) hmget(id string) []any {
 	return args
 }
 
-// decode reads the reply of an HMGET into rec. That the key holds another type is
-// the record's own misfortune; any other error is everybody's.
+// decode reads the reply of an HMGET into rec. WRONGTYPE fails this record alone; any other error fails the batch.
 func (s *rowReader) decode(rec *row.Record, reply any) (found bool, err error) {
 	if e, ok := reply.(redis.Error); ok && strings.HasPrefix(string(e), "WRONGTYPE") {
 		s.fill(rec, nil)
@@ -245,8 +242,8 @@ func (s *rowReader) decode(rec *row.Record, reply any) (found bool, err error) {
 	return s.fill(rec, values), nil
 }
 
-// fill sets the inputs of rec from the values of the hash's fields, of which one
-// that is missing is nil. The texts of a row share one allocation.
+// fill sets the inputs of rec from the values of the hash's fields; the value of a missing field is nil. The texts of a row share one
+// allocation.
 func (s *rowReader) fill(rec *row.Record, values []any) (found bool) {
 	size := 0
 	for _, v := range values {

@@ -21,10 +21,10 @@ import (
 type ScanOptions struct {
 	Job string
 	Key string // pattern of the keys: "session:<id>", "stock:<shop>:<item>"
-	// Value is what the keys hold: hash, string, json (an object in a string), set or
-	// zset. A key that holds something else is no row and is passed over. Default hash.
+	// Value is the type of the keys' values: hash, string, json (an object in a string), set or zset. A key of another type is no row and
+	// is passed over. Default hash.
 	Value string
-	// Inputs are what a record consists of; ScanInputs says what there is.
+	// Inputs are the parts of a record; ScanInputs lists the possible ones.
 	Inputs []string
 	// PageRows and BatchBytes are the aim for the rows of a page, that is of a transaction,
 	// and for their bytes. Default 5000, and 8 MiB.
@@ -37,16 +37,13 @@ type ScanOptions struct {
 
 // Scan reads all keys of a pattern: a flush.Source, and a flush.Sweeper.
 //
-// Nothing is staged. Every Read is a pass of its own over every master: what changes
-// behind it is read by the next one. Whatever is there from the beginning of a pass to
-// its end is read, so a row that a complete pass did not write has no key any more,
-// or one that came late; StillMissing tells which. Writing a row twice is harmless;
-// pages need no ledger.
+// Nothing is staged. Every Read is a pass of its own over every master: the next pass reads a change that comes after its key was read. A
+// pass reads every key that exists from its beginning to its end. So a row that a complete pass did not write has no key any more, or one
+// that came late; StillMissing tells the two apart. Writing a row twice is harmless; pages need no ledger.
 //
-// A pass is numbered by the microseconds since 1970 when it began. No two passes of
-// one process have the same number. Should clocks of two nodes ever give the same one,
-// or run backwards, a sweep finds fewer vanished rows and leaves them to the next pass:
-// it asks whether a number is another one, never whether it is older.
+// A pass is numbered by the microseconds since 1970 when it began. No two passes of one process have the same number. Should clocks of
+// two nodes ever give the same number, or run backwards, a sweep finds fewer vanished rows and leaves them to the next pass: it compares
+// numbers for equality, never for age.
 type Scan struct {
 	store    *redisconn.Store
 	job      string
@@ -70,7 +67,7 @@ type pass struct {
 	stage      string
 	generation int64
 	ended      bool
-	missed     error // why it may have missed something
+	missed     error // why the pass may have missed keys
 }
 
 // NewScan checks the options; it does not connect.
@@ -99,8 +96,7 @@ func NewScan(store *redisconn.Store, o ScanOptions) (*Scan, error) {
 // Name is the pattern.
 func (s *Scan) Name() string { return s.pattern.String() }
 
-// Stage begins a pass. Nothing is frozen, and none is ever resumed: what a pass that
-// was broken off has written is written again by the next one.
+// Stage begins a pass. Nothing is frozen, and no pass is ever resumed: the next pass writes the rows of an interrupted one again.
 func (s *Scan) Stage(_ context.Context, newID, _ string) (flush.Stage, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +135,7 @@ func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 	return nil
 }
 
-// readNode reads what one master has.
+// readNode reads the keys of one master.
 func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanRows) error {
 	c, err := node.Borrow(ctx)
 	if err != nil {
@@ -159,14 +155,14 @@ func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanR
 	}.Run(ctx)
 }
 
-// Matches reports whether a key is one of the pattern. It keeps nothing of it.
+// Matches reports whether a key matches the pattern. It keeps no part of the key.
 func (s *Scan) Matches(key string) bool {
 	var captures [8]string
 	_, ok := s.pattern.Match(key, captures[:0])
 	return ok
 }
 
-// ReadKeys reads some keys in their order. The record of one that is not there is Gone.
+// ReadKeys reads some keys in their order. The record of a missing key is Gone.
 func (s *Scan) ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yield func(flush.Page) error) error {
 	ids := &idlist.List{}
 	for _, key := range keys {
@@ -207,7 +203,7 @@ func (s *Scan) fail(doing string, err error) error {
 
 var scanSpec = Spec{
 	Kind:            spec.Named("scan"),
-	clusterCommands: []string{"CLUSTER NODES"}, // whether keys are on their way
+	clusterCommands: []string{"CLUSTER NODES"}, // whether slots are being moved
 	inputs:          func(o Options) (row.Inputs, error) { return ScanInputs(o.Key, o.Value) },
 	policy: func(o Options) (flush.Policy, error) {
 		switch o.Vanished {

@@ -10,9 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ask runs commands whose first argument is their key where they are, see
-// [redisconn.ByMaster], and returns a reply for each. That a key has another type is a
-// reply, see isWrongType; any other error is everybody's.
+// ask runs commands at the server of their first argument, the key, see [redisconn.ByMaster], and returns a reply for each. A key of
+// another type is a reply, see isWrongType; any other error fails the batch.
 func (s *Scan) ask(ctx context.Context, c redisconn.Conn, commands []redisconn.Command) ([]any, error) {
 	replies, indexes := make([]any, len(commands)), make([]int, len(commands))
 	for i := range indexes {
@@ -41,7 +40,7 @@ func (s *Scan) ask(ctx context.Context, c redisconn.Conn, commands []redisconn.C
 	})
 }
 
-// askAfter runs a command on a key that is on its way between two nodes.
+// askAfter runs a command on a key whose slot is being moved between two nodes.
 func (s *Scan) askAfter(ctx context.Context, cmd redisconn.Command) (any, error) {
 	reply, err := s.store.Run(ctx, cmd.Args[0].(string), func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, cmd.Name, cmd.Args...)
@@ -72,7 +71,7 @@ func askAt(ctx context.Context, c redisconn.Conn, commands []redisconn.Command) 
 	return replies, nil
 }
 
-// isWrongType says of a reply that the key holds another type than the command is for.
+// isWrongType reports whether a reply says that the key holds another type than the command needs.
 func isWrongType(reply any) bool {
 	refusal, ok := reply.(redis.Error)
 	return ok && redisconn.Code(refusal) == "WRONGTYPE"

@@ -12,8 +12,7 @@ import (
 // scanTypes are Redis' types of a scan's keys.
 var scanTypes = map[string]string{"hash": "hash", "string": "string", "json": "string", "set": "set", "zset": "zset"}
 
-// ScanInputs says what a scan of such keys can deliver: the captures of the pattern,
-// $key, $generation; and by the value:
+// ScanInputs are the inputs that a scan of such keys can deliver: the captures of the pattern, $key, $generation; and by the value:
 //
 //	hash    the fields
 //	string  $value
@@ -46,7 +45,7 @@ func ScanInputs(key, value string) (row.Inputs, error) {
 	return in, nil
 }
 
-// slot says where an input comes from.
+// slot is the origin of an input.
 type slot struct {
 	from  slotKind
 	index int // of the capture or field
@@ -63,7 +62,7 @@ const (
 	slotScore
 )
 
-// setInputs finds out where the inputs come from.
+// setInputs finds the origins of the inputs.
 func (s *Scan) setInputs(inputs []string) error {
 	available, err := ScanInputs(s.pattern.String(), s.value)
 	if err != nil {
@@ -117,7 +116,7 @@ func (s *Scan) record(from *scanned, generation row.Raw, raws []row.Raw) row.Rec
 	return row.Record{Key: from.key, Inputs: raws}
 }
 
-// Named is a record of a key, of which nothing is known but its name.
+// Named is a record of a key with the inputs that its name alone gives.
 func (s *Scan) Named(key string) row.Record {
 	r := row.Record{Key: key, Inputs: make([]row.Raw, len(s.slots))}
 	captures, _ := s.pattern.Match(key, nil)
@@ -132,8 +131,7 @@ func (s *Scan) Named(key string) row.Record {
 	return r
 }
 
-// keyOf is the key of an id of the pile, and its captures. The id comes as a slice of
-// one, which is what its captures are where there is but one.
+// keyOf returns the key of an id, and its captures. The id comes as a slice of one, which serves as the captures if there is only one.
 func (s *Scan) keyOf(id []string) (key string, captures []string) {
 	if len(s.pattern.Names) == 1 {
 		return s.pattern.Key(id), id

@@ -7,12 +7,12 @@ import (
 	"baton/internal/redisconn"
 )
 
-// keyScan is one pass over the keys of one server, in batches. Where the server does not tell their types, keys of
-// other types are found when they are read.
+// keyScan is one pass over the keys of one server, in batches. Where the server does not filter by type, keys of other types are found
+// when they are read.
 type keyScan struct {
 	redisconn.KeyScan
 	scan  *Scan
-	calls *int // how many more there may be; nil: as many as it takes
+	calls *int // how many more are allowed; nil: no limit
 	split []string
 }
 
@@ -23,8 +23,7 @@ func (s *Scan) keys() keyScan {
 	}}
 }
 
-// next scans until the budget is used up, there are that many keys, or the pass is over
-// (cursor "0"), and adds to ids what it found.
+// next adds keys to ids until the budget is used up, there are that many, or the pass is over (cursor "0").
 func (k *keyScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, budget, most int) error {
 	for !ids.Full(budget) && ids.Len() < most && (k.calls == nil || *k.calls > 0) {
 		if k.calls != nil {
@@ -40,7 +39,7 @@ func (k *keyScan) next(ctx context.Context, c redisconn.Conn, ids *idlist.List, 
 	return nil
 }
 
-// add adds a key that is one of the pattern.
+// add adds a key if it matches the pattern.
 func (k *keyScan) add(key string, ids *idlist.List) {
 	var ok bool
 	if k.split, ok = k.scan.pattern.Match(key, k.split[:0]); !ok {

@@ -12,8 +12,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// peekCalls bounds how often Peek scans, so that a pattern which matches next to
-// nothing does not walk through a whole big database.
+// peekCalls bounds how often Peek scans: a pattern with few matches must not make it walk through a whole big database.
 const peekCalls = 1000
 
 // Peek reads up to n records and changes nothing. It visits at most a million keys.
@@ -38,7 +37,7 @@ func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return p.records, err
 }
 
-// otherType is an error if a key of the pattern at a server holds something else than the job reads.
+// otherType is an error if a key of the pattern at a server has another type than the job reads.
 func (s *Scan) otherType(ctx context.Context, node *redisconn.Server) error {
 	key, holds, err := node.AnyKey(ctx, redisconn.Glob(s.pattern.Literals()...), s.Matches)
 	if err != nil || key == "" || holds == scanTypes[s.value] {
@@ -48,7 +47,7 @@ func (s *Scan) otherType(ctx context.Context, node *redisconn.Server) error {
 		"string, json (an object in a string), set or zset", s.Name(), scanTypes[s.value], row.Quote(key), holds)
 }
 
-// peek is what Peek has seen.
+// peek is the state of one Peek.
 type peek struct {
 	want, calls int
 	records     []row.Record

@@ -42,14 +42,14 @@ type laneRows struct {
 	bytes int
 }
 
-// scanned is one key, and what its records are made from.
+// scanned is one key, and the values for its records.
 type scanned struct {
 	key          string
 	captures     []string
 	fields       []row.Raw
 	value, score row.Raw
 	gone         bool
-	err          error // its own misfortune
+	err          error // of this key alone
 }
 
 func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanRows {
@@ -85,7 +85,7 @@ func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []s
 		if err := r.readKeys(ctx, c, lane, keys); err != nil {
 			return err
 		}
-		clear(keys) // what was read is kept by its page alone
+		clear(keys) // the page alone may keep the read texts in memory
 		clear(r.fieldRaws)
 		ids = ids[n:]
 	}
@@ -123,7 +123,7 @@ func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, key
 	return err
 }
 
-// withGone puts those that were read in their places among all. The others are gone.
+// withGone puts the read keys in their places among all. The others are gone.
 func withGone(all, read []scanned) []scanned {
 	for i := range all {
 		if len(read) > 0 && read[0].key == all[i].key {
@@ -135,7 +135,7 @@ func withGone(all, read []scanned) []scanned {
 	return all
 }
 
-// readHashes reads fields. A key that is gone, or no hash any more, is left out.
+// readHashes reads fields. A key that is gone, or no longer a hash, is left out.
 func (r *scanRows) readHashes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	n := len(r.fields)
 	if len(r.found) < len(keys) {
@@ -160,8 +160,7 @@ func (r *scanRows) readHashes(ctx context.Context, c redisconn.Conn, keys []scan
 	return there, nil
 }
 
-// readStrings reads strings, and the objects in them. A key that is gone, or no string
-// any more, is left out.
+// readStrings reads strings, and the objects in them. A key that is gone, or no longer a string, is left out.
 func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("GET", keys))
 	if err != nil {
@@ -184,7 +183,7 @@ func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []sca
 	return there, nil
 }
 
-// readTypes skips keys that are gone or of another type, if no value is wanted.
+// readTypes skips keys that are gone or of another type, if no input needs a value.
 func (r *scanRows) readTypes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("TYPE", keys))
 	if err != nil {
@@ -231,7 +230,7 @@ func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, 
 		left := 0
 		var reply redisconn.Paced
 		for i := range keys {
-			if i >= turn { // it waits for the next one
+			if i >= turn { // it waits for the next turn
 				keys[left], cursors[left] = keys[i], cursors[i]
 				left++
 				continue

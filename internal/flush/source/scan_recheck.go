@@ -16,8 +16,8 @@ import (
 
 var _ flush.Sweeper = (*Scan)(nil)
 
-// Finds implements flush.Sweeper: a key is known by all captures of the pattern, or
-// by itself, and a row of a set by its member, too.
+// Finds implements flush.Sweeper: the key of a row follows from all captures of the pattern, or from $key; a row of a set needs its
+// member, too.
 func (s *Scan) Finds(inputs []string) error {
 	if !slices.Contains(inputs, row.InputKey) {
 		for _, name := range s.pattern.Names {
@@ -44,14 +44,13 @@ func (s *Scan) Pass(st flush.Stage) (generation int64, missed error) {
 	return current.generation, current.missed
 }
 
-// StillMissing implements flush.Sweeper. The keys are those that the rows spell: where
-// a column writes in another way than a key ("007", a UUID in capitals), a key that came
-// back in the last moment is not found, and its row is deleted until the next pass.
+// StillMissing implements flush.Sweeper. It asks for the keys as the rows spell them: where a column writes another text than the key has
+// ("007", a UUID in capitals), it does not find a key that came back in the last moment, and its row is deleted until the next pass.
 func (s *Scan) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	return s.Missing(ctx, nil, records)
 }
 
-// Missing is StillMissing at the server of a connection; nil: wherever the keys are.
+// Missing is StillMissing at the server of a connection; nil means every server.
 func (s *Scan) Missing(ctx context.Context, c redisconn.Conn, records []row.Record) ([]row.Record, error) {
 	var missing []row.Record
 	for some := range slices.Chunk(records, paging.Depth) {
@@ -72,7 +71,7 @@ func (s *Scan) Missing(ctx context.Context, c redisconn.Conn, records []row.Reco
 	return missing, nil
 }
 
-// recheck asks for a record, and fills its Key in.
+// recheck makes the command that checks a record, and fills its Key in.
 func (s *Scan) recheck(r *row.Record) redisconn.Command {
 	captures := make([]string, len(s.pattern.Names))
 	member := ""
@@ -100,7 +99,7 @@ func (s *Scan) recheck(r *row.Record) redisconn.Command {
 	return redisconn.Cmd("TYPE", r.Key)
 }
 
-// isMissing reads the answer to a recheck. A key of another type is not the row's.
+// isMissing reads the answer to a recheck. A key of another type counts as missing.
 func (s *Scan) isMissing(reply any) bool {
 	switch reply := reply.(type) {
 	case int64: // SISMEMBER

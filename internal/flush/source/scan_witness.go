@@ -12,21 +12,20 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// witness is who has the keys of a deployment. If it is the same before a pass and
-// after it, every key that was there all the time has been read.
+// witness is the state of all masters of a deployment: their processes and slots. If it is the same before and after a pass, the pass has
+// read every key that existed all the time.
 //
-// The cursor of a SCAN means something to the very process that gave it, and a key
-// that goes from one master to another during a pass may be read at neither.
+// A SCAN cursor is valid only in the process that gave it, and a key that moves between masters during a pass may be read at neither.
 type witness struct {
 	nodes  []*redisconn.Server
-	states []string // what each says of itself
+	states []string // the state of each node
 	doubt  error
 }
 
-// errMoving: keys are on their way between masters.
+// errMoving: slots are being moved between masters.
 var errMoving = errors.New("slots of the cluster are on their way from one node to another")
 
-// witness asks every master.
+// witness reads the state of every master.
 func (s *Scan) witness(ctx context.Context) (w witness, err error) {
 	if w.nodes, err = s.store.Masters(ctx); err != nil {
 		return w, err
@@ -42,7 +41,7 @@ func (s *Scan) witness(ctx context.Context) (w witness, err error) {
 	return w, nil
 }
 
-// stateOf is which process a server is, and which slots it has.
+// stateOf names the process of a server, and its slots.
 func (s *Scan) stateOf(ctx context.Context, node *redisconn.Server) (state string, doubt, err error) {
 	c, err := node.Borrow(ctx)
 	if err != nil {
@@ -87,7 +86,7 @@ func (s *Scan) stateOf(ctx context.Context, node *redisconn.Server) (state strin
 	return all.String(), doubt, nil
 }
 
-// differs says why a pass between w and a later witness may have missed keys.
+// differs reports why a pass between w and a later witness may have missed keys.
 func (w witness) differs(later witness) error {
 	if err := errors.Join(w.doubt, later.doubt); err != nil {
 		return err

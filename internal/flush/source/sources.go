@@ -14,45 +14,41 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Spec says of one kind of source all that others have to know of it.
+// Spec describes one kind of source to all other packages.
 type Spec struct {
 	// Kind is the part of it that needs no Redis.
 	spec.Kind
 
-	// inputs is what it delivers, and by what that is written exactly once.
+	// inputs are the possible inputs of a record, and the guarantee for writing them exactly once.
 	inputs func(o Options) (row.Inputs, error)
-	// policy is what it leaves to its job; nil: nothing.
+	// policy is the job's choice of a policy; nil: the job has none.
 	policy func(o Options) (flush.Policy, error)
-	// commands are those that it sends for a live key that holds this type. Whatever
-	// stands there is asked for when a user's permissions are checked, in the order of a
-	// flush, with K for the key, S, M and I for its stage, what is known of that, and its
-	// staged index, P for the positions in a stream, R for a row.
+	// commands are the commands that it sends for a live key that holds this type. doctor checks the user's permissions for them, in the
+	// order of a flush. K stands for the key; S, M and I for its stage, the stage's meta, and its staged index; P for the positions in a
+	// stream; R for a row.
 	commands func(o Options, holds string) []string
-	// idle returns the keys beside a live key of which none exists exactly while a run has
-	// nothing to do there; nil: keys cannot tell.
+	// idle returns keys beside a live key: if all are missing, and only then, a run has nothing to do there; nil: keys cannot tell.
 	idle func(live string) []string
-	// clusterCommands come to these in a Redis Cluster, and waitCommands where it is waited
-	// for work.
+	// clusterCommands are added in a Redis Cluster, waitCommands where the job waits for work.
 	clusterCommands, waitCommands []string
-	// inCluster says why a Redis Cluster cannot hold it; nil: it can.
+	// inCluster reports why a Redis Cluster cannot hold the source; nil: it always can.
 	inCluster func(o Options) error
 	open      func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error)
-	// release ends what goes on in a store between the runs; nil: nothing does.
+	// release ends the source's work in a store between runs; nil: there is no such work.
 	release func(s *redisconn.Store, o Options) error
 }
 
-// Sources are all kinds of sources: the one list of them.
+// Sources are all kinds of sources: this is their one list.
 func Sources() []Spec {
 	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, zsetSpec, listSpec, streamSpec, scanSpec, captureSpec}
 }
 
-// Options are what a job says of its source. What a kind of source does not have
-// is ignored.
+// Options are a job's settings of its source. A kind of source ignores settings that it does not have.
 type Options struct {
 	Job        string
 	Type       string // one of spec.Types
 	Key        string // of every shard ("views:[0-3]"), or the pattern of the rows' keys
-	Changed    string // the index of what has changed
+	Changed    string // the index of changes
 	Watermark  bool
 	OnMissing  string         // with an index of changes, or of a capture: delete, which is the default, ignore or null
 	OnDecrease string         // of totals: stop, which is the default, subtract or restart
@@ -69,11 +65,11 @@ type Options struct {
 	// RemoveEvery is as in IndexedOptions.
 	RemoveEvery time.Duration
 
-	// atOnce is how many shards are read at a time. They share what one may hold.
+	// atOnce is how many shards are read at a time. They share the memory budget.
 	atOnce int
 }
 
-// kind finds the kind of source that does what a job says.
+// kind finds the kind of source for the job's settings.
 func (o Options) kind() (Spec, error) {
 	kind, ok := spec.Find(o.Type, o.Key, o.Watermark)
 	if !ok {
@@ -86,15 +82,15 @@ func (o Options) kind() (Spec, error) {
 // Source is the source of a job before it is opened.
 type Source struct {
 	Spec
-	// Inputs are what it delivers, and by what that is written exactly once.
+	// Inputs are the possible inputs of a record, and the guarantee for writing them exactly once.
 	Inputs row.Inputs
-	// Policy is what it leaves to its job, as the job says it.
+	// Policy is the job's choice of a policy.
 	Policy  flush.Policy
 	options Options
 	keys    []string // one for each shard
 }
 
-// Describe finds the source that does what a job says. It connects to nothing.
+// Describe finds the source for a job's settings. It connects to nothing.
 func Describe(o Options) (Source, error) {
 	kind, err := o.kind()
 	if err != nil {
@@ -112,10 +108,10 @@ func Describe(o Options) (Source, error) {
 	return d, err
 }
 
-// Configure makes the source that of a pipeline, which opens it in s.
+// Configure puts the source into the configuration of a pipeline, which opens it in s.
 func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
 	c.Inputs, c.Policy = d.Inputs, d.Policy
-	if s != nil { // else only the configuration is checked
+	if s != nil { // nil: only check the configuration
 		c.Origin += fmt.Sprintf("db %d key %q value %q", s.Database(), d.options.Key, d.options.Value)
 	}
 	if keys := d.IdleKeys(); len(keys) > 0 {
@@ -127,8 +123,7 @@ func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
 	c.NewSources = func(inputs []string) ([]flush.Source, error) { return d.Open(s, inputs) }
 }
 
-// IdleKeys returns keys of which none exists exactly while a run of the source has nothing to do;
-// nil: keys cannot tell.
+// IdleKeys returns keys: if all are missing, and only then, a run of the source has nothing to do; nil: keys cannot tell.
 func (d Source) IdleKeys() (keys []string) {
 	if d.idle == nil {
 		return nil
@@ -140,7 +135,7 @@ func (d Source) IdleKeys() (keys []string) {
 	return keys
 }
 
-// CheckCluster says why a Redis Cluster cannot hold what the source reads, if it cannot.
+// CheckCluster reports why a Redis Cluster cannot hold the keys of the source, or nil.
 func (d Source) CheckCluster() error {
 	if d.inCluster == nil {
 		return nil
@@ -164,7 +159,7 @@ func (d Source) Open(s *redisconn.Store, inputs []string) ([]flush.Source, error
 	return sources, nil
 }
 
-// captured are the inputs of a source whose keys capture one name.
+// captured are the possible inputs of a source whose keys capture one name.
 func captured(o Options, in row.Inputs) (row.Inputs, error) {
 	pattern, err := spec.ParseRowKey(o.Key)
 	in.Names = append([]string{pattern.Name}, in.Names...)

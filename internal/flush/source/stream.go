@@ -20,55 +20,48 @@ import (
 type StreamOptions struct {
 	Job string
 	Key string
-	// Inputs are what a record consists of: fields of the entries, and "$id". "$id" wins
-	// over a field of that name.
+	// Inputs are the parts of a record: fields of the entries, and "$id". "$id" wins over a field of that name.
 	Inputs []string
 	// PageRows and BatchBytes are the aim for the entries of a page, that is of a transaction,
 	// and for their bytes. Default 5000, and 8 MiB.
 	PageRows, BatchBytes int
-	// OnGap is what happens when entries have gone unread: "stop" with flush.ErrGap, or
-	// "continue" behind the gap. Default stop.
+	// OnGap is the reaction to a gap, entries that are gone unread: "stop" with flush.ErrGap, or "continue" after the gap. Default stop.
 	OnGap string
-	// Start is where the very first reading begins: "beginning", "end", or an id, behind
-	// which it begins. Default beginning.
+	// Start is the place of the very first reading: "beginning", "end", or an id, after which it begins. Default beginning.
 	Start string
-	// Retain is how long entries stay that are in the database, by the time in their id.
-	// nil: baton trims nothing.
+	// Retain is how long flushed entries stay, by the time in their id. nil: baton trims nothing.
 	Retain *time.Duration
 }
 
-// Stream reads one stream, the oldest entry first: a flush.Source that keeps its place
-// in the database, where it is moved in the transaction of the rows. Nothing is taken
-// out of the stream but by Retain, nothing is acknowledged, and consumer groups of
-// others are left alone. An entry that was deleted before it was read is not read.
+// Stream reads one stream, the oldest entry first: a flush.Source whose position is in the database and moves in the transaction of the
+// rows. Only Retain removes entries from the stream. Nothing is acknowledged, and consumer groups of others are left alone. An entry that
+// was deleted before it was read is not read.
 //
-// Beside the stream there is a hash, {key}:baton:positions, of every job and where it
-// is. It is a courtesy: by it nodes that do not ask the database know the backlog, and
-// a job that trims knows what others have not read. It may be behind, never ahead. A
-// job that is no more keeps what it has not read from being trimmed, until
-// HDEL {key}:baton:positions JOB.
+// Beside the stream there is a hash, {key}:baton:positions, with the position of every job. It is a copy for others: nodes that do not
+// ask the database read the backlog from it, and a job that trims learns which entries others have not read. It may be behind the
+// database, never ahead. Entries that a removed job has not read are not trimmed until HDEL {key}:baton:positions JOB.
 type Stream struct {
 	staging.Key
 	inputs   []string
 	pageRows int
 	bytes    int  // of a page
-	carryOn  bool // behind a gap
+	carryOn  bool // after a gap
 	start    string
 	startID  place.ID // where start is an id
 	retain   *time.Duration
 
 	mu        sync.Mutex
 	staged    streamStage
-	committed *place.Place // up to where the database is known to be; nil for unknown
+	committed *place.Place // the last place known to be in the database; nil for unknown
 }
 
-// streamStage is what Stage found out for Read.
+// streamStage is the result of Stage for Read.
 type streamStage struct {
 	id       string // of the stage
-	position string // as the database has it
+	position string // from the database
 	from     place.Place
 	anchor   bool        // the entry at from is there
-	behind   place.ID    // the first one to read; zero if there is only a position to be moved
+	behind   place.ID    // the first one to read; zero if only the position moves
 	until    place.Place // the last one to read, and its number
 	// first and anchorSize are the bytes of the stream's first entry, and of that at from.
 	first, anchorSize int
@@ -121,11 +114,10 @@ func (s *Stream) Stage(ctx context.Context, newID, position string) (st flush.St
 	}
 	r.id = newID
 	s.remember(r, &r.from)
-	// A position to be moved is work, too: behind a gap, and to the end that it was when the
-	// job began.
+	// A change of the position is work, too: after a gap, and to the end of the stream as it was when the job began.
 	moves := r.from.String() != position && (position != "" || s.start == startEnd)
 	if r.behind == (place.ID{}) && !moves {
-		if position != "" && s.retain != nil { // entries grow old also where none are added
+		if position != "" && s.retain != nil { // entries grow old even if no producer adds any
 			err = s.trim(ctx, r.from, r.first)
 		}
 		return st, false, err
@@ -139,7 +131,7 @@ func (s *Stream) remember(r streamStage, committed *place.Place) {
 	s.staged, s.committed = r, committed
 }
 
-// find looks from where to where there is something to read.
+// find returns the range of entries to read.
 func (s *Stream) find(ctx context.Context, position string) (r streamStage, l place.Look, note string, err error) {
 	r.position = position
 	if position == "" {
@@ -152,8 +144,8 @@ func (s *Stream) find(ctx context.Context, position string) (r streamStage, l pl
 	return r, l, note, err
 }
 
-// begin is where the very first reading begins. Of a place that is registered before
-// anything is read, other jobs do not trim what follows.
+// begin returns the place where the very first reading begins. It registers the place before it reads: other jobs do not trim entries
+// after a registered place.
 func (s *Stream) begin(ctx context.Context) (at place.Place, l place.Look, err error) {
 	note := place.Place{ID: s.startID}.String()
 	if s.start == startEnd {
@@ -170,7 +162,7 @@ func (s *Stream) begin(ctx context.Context) (at place.Place, l place.Look, err e
 	return l.Number(place.Place{ID: s.startID}), l, nil
 }
 
-// resume is the place to continue.
+// resume returns the place to continue at.
 func (s *Stream) resume(ctx context.Context, position string) (at place.Place, l place.Look, note string, err error) {
 	if at, err = place.Parse(position); err != nil {
 		return at, l, "", fmt.Errorf("job %q, stream %q: %w, so somebody has written it by hand: delete the row from baton_position to "+
@@ -182,25 +174,25 @@ func (s *Stream) resume(ctx context.Context, position string) (at place.Place, l
 	missing, next := l.Gap(at)
 	switch {
 	case missing == "" && l.Behind == place.ID{}:
-		return at, l, "", nil // as it is written: there is no reason to write
+		return at, l, "", nil // the position stays as it is written
 	case missing == "":
 		return l.Number(at), l, "", nil
 	case !s.carryOn:
 		return at, l, "", s.gapError(at, missing)
 	}
-	if next.ID != at.ID { // seen from there
+	if next.ID != at.ID { // look from there
 		if l, err = s.look(ctx, next.ID.String(), ""); err != nil {
 			return at, l, "", err
 		}
 	}
-	if l.Behind == (place.ID{}) { // nothing will be read by which the position leaves the gap
+	if l.Behind == (place.ID{}) { // no page will move the position out of the gap
 		next = l.End()
 	}
 	return l.Number(next), l, fmt.Sprintf("went on behind a gap, because of `on_gap: continue`. Entry %s was the position: %s", at.ID,
 		missing), nil
 }
 
-// Done notes that the database is at the page's end.
+// Done notes that the database has the page's end as its position.
 func (s *Stream) Done(_ context.Context, _ flush.Stage, p flush.Page) error {
 	if p.Move == nil {
 		return nil

@@ -16,10 +16,10 @@ import (
 
 var lookScript = loadScript("stream_look", 2)
 
-// look looks at the stream from at, or from the noted position; note is noted if nothing is.
+// look looks at the stream from at, or from the noted position; without a noted position it notes note.
 //
-// Lua copies each entry a few times, which takes Redis milliseconds for a megabyte, and XINFO has two of them. So a transaction
-// looks, and the script where that is not to be had: see briefly.
+// Lua copies each entry a few times, which takes Redis milliseconds for a megabyte, and XINFO returns two entries. So look uses a
+// transaction, and the script only where a transaction cannot answer: see briefly.
 func (s *Stream) look(ctx context.Context, at, note string) (l place.Look, err error) {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Stream) look(ctx context.Context, at, note string) (l place.Look, err e
 	}
 	defer c.Close() // it goes back to the pool
 	l, ok, err := s.briefly(ctx, c, at)
-	if ok && note != "" && l.Noted == "" { // what follows is not trimmed by others once it is noted
+	if ok && note != "" && l.Noted == "" { // other jobs do not trim entries after a noted place
 		if _, err := s.note(ctx, note, "", 0); err != nil {
 			return l, err
 		}
@@ -63,9 +63,9 @@ func (s *Stream) lookByScript(ctx context.Context, at, note string) (l place.Loo
 	return l, nil
 }
 
-// briefly looks at the stream from at without reading its entries. ok is false where only the script can tell: the key is of
-// another type or on its way between two nodes of a Cluster, the user must not use transactions, it is an imitation of Redis, or
-// the noted place has just changed.
+// briefly looks at the stream from at without reading its entries. ok is false where only the script can tell: the key is of another type
+// or being moved between two nodes of a Cluster, the user must not use transactions, the server only imitates Redis, or the noted place
+// has just changed.
 func (s *Stream) briefly(ctx context.Context, c redisconn.Conn, at string) (l place.Look, ok bool, err error) {
 	ofNoted := at == ""
 	if ofNoted {
@@ -84,20 +84,20 @@ func (s *Stream) briefly(ctx context.Context, c redisconn.Conn, at string) (l pl
 	q.Read = func(a *redisconn.Answers) error {
 		replies, _ := a.Briefs[len(commands)-1].([]any)
 		l, ok = place.LookOf(replies, at)
-		ok = ok && (!ofNoted || idOfNoted(l.Noted) == at) // or it was noted anew meanwhile
+		ok = ok && (!ofNoted || idOfNoted(l.Noted) == at) // or the noted place has changed meanwhile
 		return nil
 	}
 	err = c.Ask(ctx, q)
 	return l, ok, err
 }
 
-// idOfNoted is the id of a noted place; that before all entries if none is noted.
+// idOfNoted is the id of a noted place; the id before all entries if none is noted.
 func idOfNoted(noted string) string {
 	id, _, _ := strings.Cut(noted, " ")
 	return cmp.Or(id, place.ID{}.String())
 }
 
-// gapError says of a gap what an operator has to decide.
+// gapError tells an operator how to decide about a gap.
 func (s *Stream) gapError(at place.Place, missing string) error {
 	return fmt.Errorf("%w: stream %q has no entry %s any more, which is the position of job %q: %s. "+
 		"To go on behind the gap, set `on_gap: continue` for one run; to begin anew at `start`, delete the job's row for %q from "+

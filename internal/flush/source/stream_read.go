@@ -51,8 +51,7 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	return nil
 }
 
-// page reads until the page is full, and moves r's place to its end. What is too long for
-// this page waits for the next one.
+// page reads until the page is full, and moves r's place to its end. An entry that is too long for this page waits for the next one.
 func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries) (page []row.Record, more bool, err error) {
 	for left := s.bytes; len(page) < s.pageRows && left > 0; {
 		if len(entries.waits) == 0 {
@@ -71,12 +70,12 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 				return nil, false, err
 			}
 		}
-		if len(page)+n > cap(page) { // by a few steps, and no further than a page goes
+		if len(page)+n > cap(page) { // in a few steps, and not beyond the size of a page
 			page = slices.Grow(page, max(n, min(3*len(page), s.pageRows-len(page))))
 		}
 		page = append(page, entries.waits[:n]...)
 		if entries.waits = entries.waits[n:]; len(entries.waits) == 0 {
-			entries.waits = nil // or a record would be kept in memory behind the page
+			entries.waits = nil // or the page would keep a record of the next one in memory
 		}
 		r.advance(last, n)
 		if len(entries.waits) == 0 && entries.ended {
@@ -87,8 +86,7 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 	return page, true, nil
 }
 
-// ask reads some entries behind r's place, as many as that at most. whole is false where they
-// do not join what was read before.
+// ask reads some entries after r's place, at most that many. whole is false where they do not join the entries read before.
 func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, most int) (whole bool, err error) {
 	want, done := min(entries.pace.Depth(), most), false
 	if r.anchor && entries.lastSize > largeAnchor {
@@ -107,12 +105,11 @@ func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entr
 	return s.joins(ctx, r, entries.first)
 }
 
-// largeAnchor is how long an anchor is, in bytes, that is not read again for what is behind it.
+// largeAnchor is the length in bytes from which on an anchor is not read again with the entries after it.
 const largeAnchor = 64 << 10
 
-// behindLarge reads some entries behind an anchor without that, and then whether the anchor is there: trimming begins at the
-// oldest entry, so none of those that were read before it was gone. done is false if the stream is on its way to another node of a
-// Cluster.
+// behindLarge reads some entries after an anchor without the anchor, and then whether the anchor is still there: trimming begins at the
+// oldest entry, so no entry read before it was trimmed. done is false if the stream is being moved to another node of a Cluster.
 func (s *Stream) behindLarge(
 	ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, want int,
 ) (done bool, err error) {
@@ -142,8 +139,7 @@ func (s *Stream) behindLarge(
 	return done, err
 }
 
-// advance moves the place to an entry that was read, which is the anchor of what is
-// read next.
+// advance moves the place to the last read entry, which becomes the anchor of the next reading.
 func (r *streamStage) advance(last place.ID, by int) {
 	if by == 0 {
 		return
@@ -156,8 +152,7 @@ func (r *streamStage) advance(last place.ID, by int) {
 	r.from.ID, r.anchor = last, true
 }
 
-// end is at the last entry that Stage has seen. Its number is known, however many of
-// those before it were deleted.
+// end is at the last entry that Stage has seen. Its number is certain, even if entries before it were deleted.
 func (r *streamStage) end() { r.from.Ordinal = r.until.Ordinal }
 
 // joins reports whether the entries from first on follow the last read ones. If not, the stream was
@@ -182,11 +177,11 @@ func (s *Stream) joins(ctx context.Context, r *streamStage, first place.ID) (boo
 type entries struct {
 	inputs      []string
 	pace        redisconn.Pace
-	first, last place.ID     // of the reply that was read last; zero if it had none
+	first, last place.ID     // of the last reply; zero if it had none
 	found       int          // how many entries it had
 	lastSize    int          // the bytes of the last one, or of the anchor; 0 for unknown
-	waits       []row.Record // what it had, until it is in a page
-	ended       bool         // there is nothing behind it
+	waits       []row.Record // entries that are not in a page yet
+	ended       bool         // no entries follow
 }
 
 // mostEntries is the maximum number of entries per command: their lengths are unknown beforehand.
@@ -196,7 +191,7 @@ func newEntries(inputs []string, page int) *entries {
 	return &entries{inputs: inputs, pace: redisconn.NewPace(mostEntries, paging.Reply(page))}
 }
 
-// read adds a record for each of so many entries from one on, but for that one itself.
+// read adds a record for each of at most count entries from one on, without that one itself.
 func (d *entries) read(
 	ctx context.Context, c redisconn.Conn, records []row.Record, key string, from place.ID, until string, count int,
 ) ([]row.Record, error) {
@@ -209,8 +204,7 @@ func (d *entries) read(
 
 var errNoEntry = errors.New("the server's answer is not a list of entries")
 
-// decode adds a record for each entry but that with the id skip, which may be the
-// first. The texts of a reply share one allocation.
+// decode adds a record for each entry except the one with the id skip, which may be the first. The texts of a reply share one allocation.
 func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.ID) ([]row.Record, error) {
 	d.first, d.last, d.found = place.ID{}, place.ID{}, a.Replies[0].Elements
 	texts := textReader{texts: a.Take(), sizes: a.Sizes}
@@ -235,7 +229,7 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.
 			}
 			if d.first == skip {
 				texts.skip(fields)
-				if 2*len(texts.texts) < len(a.All) { // the others would keep a large anchor in memory
+				if 2*len(texts.texts) < len(a.All) { // the other texts would keep a large anchor in memory
 					texts.texts = strings.Clone(texts.texts)
 				}
 				continue
@@ -258,8 +252,7 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip place.
 	return records, err
 }
 
-// fields reads the wanted ones of so many fields of an entry. An entry with a field twice is
-// ambiguous and becomes a dead letter.
+// fields reads an entry's fields, and keeps those that are inputs. An entry with a field twice is ambiguous and becomes a dead letter.
 func (d *entries) fields(record *row.Record, texts *textReader, fields int) (misfortune, err error) {
 	for i, input := range d.inputs {
 		if input == row.InputID {
@@ -291,7 +284,7 @@ type textReader struct {
 	sizes []int
 }
 
-// next is the next text; ok is false if there is none there.
+// next is the next text; ok is false if no text is left, or the reply has something else there.
 func (t *textReader) next() (text string, ok bool) {
 	if len(t.sizes) == 0 || t.sizes[0] < 0 {
 		return "", false
@@ -301,7 +294,7 @@ func (t *textReader) next() (text string, ok bool) {
 	return text, true
 }
 
-// array is how many elements the array has that begins there.
+// array is the number of elements of the array that begins here.
 func (t *textReader) array() (elements int, ok bool) {
 	if len(t.sizes) == 0 || redisconn.Nested(t.sizes[0]) < 0 {
 		return 0, false
@@ -310,7 +303,7 @@ func (t *textReader) array() (elements int, ok bool) {
 	return elements, true
 }
 
-// skip leaves out texts.
+// skip leaves texts out.
 func (t *textReader) skip(n int) {
 	for range n {
 		_, _ = t.next()

@@ -14,15 +14,14 @@ import (
 	"baton/internal/redisconn"
 )
 
-// trimStep and trimBytes are the entries that one command trims, and about how long they are
-// together: Redis serves no other client meanwhile. trimIDs is how long those are that a script reads, for their ids.
+// trimStep and trimBytes bound the entries that one command trims, and about their bytes: Redis serves no other client meanwhile. trimIDs
+// bounds the bytes of those that a script reads for their ids.
 const trimStep, trimBytes, trimIDs = 10_000, 4 << 20, 256 << 10
 
 var trimScript = loadScript("stream_trim", 2)
 
-// Discard records the job's place and, if configured, trims flushed entries: none that another job
-// has not read, none younger than Retain, and not the one at the position, which proves to the next
-// run that nothing was trimmed too early.
+// Discard records the job's place and, if configured, trims flushed entries: none that another job has not read, none younger than
+// Retain, and not the one at the position. That one proves to the next run that nothing was trimmed too early.
 func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
 	s.mu.Lock()
 	at, first := s.committed, s.staged.first
@@ -33,7 +32,8 @@ func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
 	return s.trim(ctx, *at, first)
 }
 
-// trim notes that the database is at a place, and trims behind it. first is the bytes of the stream's first entry; 0 for unknown.
+// trim notes that the database is at a place, and trims entries before it. first is the bytes of the stream's first entry, or 0 for
+// unknown.
 func (s *Stream) trim(ctx context.Context, at place.Place, first int) error {
 	retain := ""
 	if s.retain != nil {
@@ -50,16 +50,16 @@ func (s *Stream) trim(ctx context.Context, at place.Place, first int) error {
 	}
 }
 
-// note has a place noted, and trims some entries behind it if it is told how long entries stay. It says whether there
-// may be more.
+// note notes a place, and trims some entries before it if retain says how long entries stay. It returns whether there may be more to
+// trim.
 func (s *Stream) note(ctx context.Context, place, retain string, first int) (more bool, err error) {
 	nodes, exact := trimSteps(first)
 	return redis.Bool(s.Script(ctx, "trim", trimScript, s.Live, s.positions(), s.Job, place, retain, nodes, exact))
 }
 
-// trimSteps are how many entries one command trims: whole nodes of the stream, and of the one that must not go as a whole. To free
-// a large entry takes long. How many fit the first one tells: a large entry has a node of its own, if Redis is
-// configured as usual; of small ones there must be no fewer than a node has.
+// trimSteps are how many entries one command trims: in whole nodes of the stream, and from the node that must not go as a whole. To free
+// a large entry takes long. The first entry tells how many fit: a large entry has a node of its own, if Redis is configured as usual; for
+// small entries the command must allow at least a whole node.
 func trimSteps(first int) (nodes, exact int) {
 	const large, node, ids = 4096, 100, 1000
 	least := node
@@ -70,7 +70,7 @@ func trimSteps(first int) (nodes, exact int) {
 	return nodes, max(1, min(nodes, ids, trimIDs/max(1, first)))
 }
 
-// firstSize is the bytes of the stream's first entry; 0 if there is none, or this server does not tell.
+// firstSize is the bytes of the stream's first entry; 0 if there is none, or if this server does not report it.
 func (s *Stream) firstSize(ctx context.Context) (size int, err error) {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
@@ -89,10 +89,9 @@ func (s *Stream) firstSize(ctx context.Context) (size int, err error) {
 	return size, s.Fail("trim", err)
 }
 
-// Backlog counts the entries that the job has not read, from where it is noted to be:
-// never too few, and too many until the end of a run, and where entries behind the
-// position were deleted. A Redis before 7.0 does not count entries: there it is 0 at
-// the end of the stream, else all there are.
+// Backlog counts the entries that the job has not read, from its noted place on: never too few, but too many until the end of a run, and
+// where entries before the position were deleted. A Redis before 7.0 does not count added entries: there it is 0 at the end of the
+// stream, otherwise the number of all entries.
 func (s *Stream) Backlog(ctx context.Context) (int64, error) {
 	at, l, err := s.noted(ctx)
 	if err != nil {
@@ -101,7 +100,7 @@ func (s *Stream) Backlog(ctx context.Context) (int64, error) {
 	return l.Pending(at), nil
 }
 
-// noted looks from where the job is noted to be, or has got since, or will begin.
+// noted looks from the job's noted place, from a later one it has reached, or from where it will begin.
 func (s *Stream) noted(ctx context.Context) (at place.Place, l place.Look, err error) {
 	if l, err = s.look(ctx, "", ""); err != nil {
 		return at, l, err
@@ -114,7 +113,7 @@ func (s *Stream) noted(ctx context.Context) (at place.Place, l place.Look, err e
 		if at, err = place.Parse(l.Noted); err != nil {
 			return at, l, s.Fail("find where the job is in", err)
 		}
-		if known == nil || known.ID.Compare(at.ID) <= 0 { // somebody else may have led since
+		if known == nil || known.ID.Compare(at.ID) <= 0 { // another node may have led since
 			return at, l, nil
 		}
 		at = *known
@@ -129,8 +128,7 @@ func (s *Stream) noted(ctx context.Context) (at place.Place, l place.Look, err e
 	return at, l, err
 }
 
-// Peek reads the first n entries that are pending, from where the job is noted to be.
-// It changes nothing.
+// Peek reads the first n entries that are pending, from the job's noted place on. It changes nothing.
 func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	at, l, err := s.noted(ctx)
 	if err != nil || n < 1 || l.Behind == (place.ID{}) {
@@ -155,21 +153,21 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records[:min(n, len(records))], nil
 }
 
-// rewound reports whether the stream was made anew, or has lost entries, before an id:
-// nothing that is added there would ever wake who waits behind it.
+// rewound reports whether the stream was made again, or has lost entries, before an id: new entries with lower ids would never wake a
+// reader that waits behind that id.
 func (s *Stream) rewound(ctx context.Context, id place.ID) (bool, error) {
 	l, err := s.look(ctx, id.String(), "")
 	return l.Exists && l.Last.Compare(id) < 0, err
 }
 
-// Wait returns when there are entries behind the one that was committed last, or ctx
-// has ended, or when the stream ends before that one, and perhaps earlier. It blocks, and changes nothing.
+// Wait returns when there are entries after the last committed one, or ctx has ended, or when the stream ends before that one, and
+// perhaps earlier. It blocks, and changes nothing.
 func (s *Stream) Wait(ctx context.Context) error {
 	s.mu.Lock()
 	at := s.committed
 	s.mu.Unlock()
 	if at == nil {
-		return nil // Stage will tell
+		return nil // Stage will find out
 	}
 	err := s.Store.Block(ctx, s.Live, func(c redis.Conn, atMost time.Duration) (bool, error) {
 		_, err := redis.Values(redis.DoContext(c, ctx, "XREAD", "COUNT", 1, "BLOCK", max(1, atMost.Milliseconds()), "STREAMS", s.Live,

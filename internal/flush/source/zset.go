@@ -88,10 +88,10 @@ func (s *scores) readRows(ctx context.Context, _ redisconn.Conn, members []strin
 	})
 }
 
-// mostAsked is how many bytes of members one command has at most.
+// mostAsked bounds the bytes of members in one command.
 const mostAsked = 1 << 20
 
-// cutTo is how many of the texts have so many bytes together, at least one.
+// cutTo is how many of the texts fit that many bytes together, at least one.
 func cutTo(texts []string, bytes int) int {
 	n := 0
 	for ; n < len(texts); n++ {
@@ -102,7 +102,7 @@ func cutTo(texts []string, bytes int) int {
 	return n
 }
 
-// ask asks for scores; of a member that is gone there is nil.
+// ask asks for scores; the reply for a missing member is nil.
 func (s *scores) ask(ctx context.Context, members []string) ([]any, error) {
 	texts, err := redis.Values(s.redis.Run(ctx, s.key, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "ZMSCORE", redis.Args{s.key}.AddFlat(members)...)
@@ -132,9 +132,8 @@ func (s *scores) record(member string, score any) row.Record {
 	return r
 }
 
-// scoreText writes a score as the shortest decimal that is this 64-bit float, and a whole
-// one with all its digits. Redis has other texts of the same score, by its version:
-// 0.10000000000000001, or 1.152921504606847e+18 for 2^60.
+// scoreText writes a score as the shortest decimal of the same 64-bit float, and a whole number with all its digits. Versions of Redis
+// write the same score in different ways: 0.10000000000000001, or 1.152921504606847e+18 for 2^60.
 func scoreText(text string) string {
 	score, err := strconv.ParseFloat(text, 64)
 	size := math.Abs(score)
