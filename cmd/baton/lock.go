@@ -105,7 +105,7 @@ func (f *lockFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitNotHad, "exit `code` if another client has a lock")
 	flags.BoolVar(&f.leave, "leave-running", false, "leave what the command leaves running; it goes on without the lock")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print what happens, on standard error")
-	flags.BoolVar(&f.list, "list", false, "list the locks of baton lock that are held")
+	flags.BoolVar(&f.list, "list", false, "list the locks of this Redis that are held, with their owners")
 	flags.StringVar(&f.breakUp, "break", "", "take the lock `NAME` away from its holder; it is free when its lease would have ended")
 	flags.StringVar(&f.reason, "reason", "", "why, for the event history (with --break)")
 	f.out.AddFlag(cmd, e.Getenv)

@@ -66,7 +66,11 @@ func printLocks(out io.Writer, held []lockcmd.State, now time.Time) error {
 	p("LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\tOWNER\n")
 	for _, l := range held {
 		node, epoch, since := l.NodeID, show.Epoch(l.Epoch), text.Duration(now.Sub(l.Since))
-		if l.Foreign {
+		switch {
+		case l.Forbidden:
+			p("%s\t%s\t-\t-\t-\t-\n", l.Name, notAllowed)
+			continue
+		case l.Foreign:
 			node, epoch, since = "(not baton)", "-", "-"
 		}
 		p("%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, node, epoch, since, leaseColumn(l.LeaseLeft), l.Owner)

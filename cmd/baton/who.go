@@ -20,8 +20,9 @@ func newWhoCommand(e cmdline.Env) *cobra.Command {
 		Use:   "who",
 		Short: "List the locks of this Redis and their holders",
 		Long: "List the locks that are held in this Redis, a line each: those of the\n" +
-			"configuration, and those of baton lock. With --server only those of the node's\n" +
-			"configuration. A free lock is not listed: baton status says why it is free.",
+			"configuration, of other elections, of programs with the Go library, and of\n" +
+			"baton lock. With --server only those of the node's configuration. A free lock is\n" +
+			"not listed: baton status says why it is free.",
 		Example: "  baton who\n  baton who -o json",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,6 +41,9 @@ func newWhoCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
+// notAllowed stands for the holder of a lock that this user of Redis may not read.
+const notAllowed = "(no permission to read it)"
+
 func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
 	if len(held) == 0 {
 		return show.Say(out, "no locks are held\n")
@@ -47,6 +51,10 @@ func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
 	w := show.NewTable(out)
 	_ = show.Say(w, "LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\n") // Flush returns a write error
 	for _, l := range held {
+		if l.Leader == nil {
+			_ = show.Say(w, "%s\t%s\t-\t-\t-\n", l.Key, notAllowed)
+			continue
+		}
 		node, epoch, since := l.Leader.NodeID, show.Epoch(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since))
 		if l.Leader.Foreign {
 			node, epoch, since = "(not baton)", "-", "-"

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
@@ -18,7 +20,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0", "--config", "two.yaml")
 	for _, key := range []string{"foreign"} { // as baton lock notes it
 		server.Client(t).Do("SET", key, "somebody", "PX", 60000)
-		server.Client(t).Do("ZADD", "baton:locks", 1, key)
+		server.Client(t).Do("ZADD", "baton:locks", time.Now().UnixMilli(), key)
 	}
 	c.until("reports", "who", "--config", "two.yaml")
 	c.until("baton  ", "who", "--config", "two.yaml")
@@ -29,9 +31,30 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 		t.Errorf("-o json: %+v, %v", held, err)
 	}
 	// A key of another type is told of, and hides no other lock.
-	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", 2, "queue"}} {
+	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", time.Now().UnixMilli(), "queue"}} {
 		server.Client(t).Do(command[0].(string), command[1:]...)
 	}
 	c.matches(c.run("who", "--config", "two.yaml"), cmdline.ExitFailure,
 		`(?s)^LOCK .*\nbaton +db1 .*\nforeign .*\nreports +db1 [^\n]*\n$`, `^baton: read the election of "queue": .*WRONGTYPE`)
+}
+
+func TestWhoListsOtherElectionsOfThisRedis(t *testing.T) {
+	c := newCLI(t)
+	server := useRedis(t)
+	c.env["BATON_REDIS"] = server.URL()
+	c.env["BATON_TTL"] = lease
+	c.file("java.yaml", "election: {lock_key: billing, lock_format: redisson}\njobs:\n"+
+		"  - {name: bill, schedule: \"@yearly\", command: [\"true\"]}\n")
+	c.daemon("--node-id", "db2", "--http", "127.0.0.1:0", "--config", "java.yaml")
+	c.matches(c.until("billing", "who"), cmdline.ExitOK,
+		`^LOCK +NODE +EPOCH +FOR +LEASE LEFT\nbilling +db2 +…\d+ +\S+ +\S+\n$`, `^$`)
+	c.until("billing", "lock", "--list")
+
+	// This user may read its own election, and the index.
+	user := server.Client(t)
+	user.Do("ACL", "SETUSER", "reporter", "reset", "on", ">only-for-this-test", "~baton", "~{baton}:*", "~baton:locks", "&*", "+@all")
+	t.Cleanup(func() { user.Do("ACL", "DELUSER", "reporter") })
+	c.env["BATON_REDIS"] = strings.Replace(server.URL(), "redis://", "redis://reporter:only-for-this-test@", 1)
+	c.matches(c.run("who"), cmdline.ExitOK, `^LOCK .*\nbilling +\(no permission to read it\) +- +- +-\n$`, `^$`)
+	c.matches(c.run("lock", "--list"), cmdline.ExitOK, `^LOCK .*\nbilling +\(no permission to read it\) +- +- +- +-\n$`, `^$`)
 }

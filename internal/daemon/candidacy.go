@@ -186,6 +186,7 @@ func (c *candidacy) run(ctx context.Context) error {
 	for _, s := range c.venue.Stores {
 		c.subscriber.add(s, redislock.Watched{
 			LockKey: c.lockKey, Format: script.Format(c.timing.LockFormat), Hints: c.hints, Listening: &c.listening,
+			Noted: true,
 		})
 	}
 	c.subscriber.add(c.data, redislock.Watched{LockKey: c.lockKey, Hints: c.ordered})

@@ -27,11 +27,13 @@ type State struct {
 	Epoch   int64     `json:"epoch,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	Foreign bool      `json:"foreign"`
+	// Forbidden: this user of Redis may not read the lock. Only the name is known.
+	Forbidden bool `json:"forbidden,omitzero"`
 	// LeaseLeft is how long the lock lives unless it is renewed; negative without an expiry.
 	LeaseLeft text.Seconds `json:"lease_left_seconds"`
 }
 
-// List lists the locks that `baton lock` has taken lately and that are held, in
+// List lists the locks of this Redis that are held, those of daemons and libraries among them, in
 // the order of their names. Where some cannot be read it lists the others, with an error.
 func List(ctx context.Context, c config.Config) (held []State, err error) {
 	place, err := site.OpenPlace(c)
@@ -46,7 +48,7 @@ func List(ctx context.Context, c config.Config) (held []State, err error) {
 	pictures, unread, err := place.Pictures(ctx, slices.Collect(maps.Keys(names)))
 	held = []State{}
 	for name, p := range pictures {
-		if p.Owner != "" {
+		if p.Owner != "" || p.Forbidden {
 			held = append(held, stateOf(name, p))
 		}
 	}
@@ -56,8 +58,9 @@ func List(ctx context.Context, c config.Config) (held []State, err error) {
 
 // stateOf is a lock that is held.
 func stateOf(name string, p redislock.Picture) State {
-	s := State{Name: name, Owner: p.Owner, LeaseLeft: text.Seconds(p.Left), Foreign: p.Leader == ""}
-	if !s.Foreign {
+	s := State{Name: name, Owner: p.Owner, LeaseLeft: text.Seconds(p.Left), Forbidden: p.Forbidden}
+	s.Foreign = p.Leader == "" && !p.Forbidden
+	if p.Leader != "" {
 		s.NodeID, s.Epoch, s.Since = p.Leader, p.Epoch, p.Since
 	}
 	return s

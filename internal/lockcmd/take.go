@@ -32,9 +32,6 @@ type taking struct {
 // most commands are shorter.
 const quietly = time.Second
 
-// noteEvery is how often a lock that is held is put on the list of locks again.
-const noteEvery = time.Hour
-
 func newTaking(h *holding, w wantedLock) (*taking, error) {
 	t := &taking{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
 	var slots []elector.Lock
@@ -70,7 +67,7 @@ func (h *holding) take(ctx context.Context, i int) error {
 		defer enough(elector.ErrDone) // one term, whatever came of it
 		t.begin(term)
 		defer t.begin(nil)
-		h.wg.Go(func() { t.note(ctx) })
+		h.wg.Go(func() { h.place.KeepNoted(ctx, t.key()) })
 		inner = h.take(ctx, i+1)
 		h.lost(t.name, context.Cause(ctx))
 		return nil
@@ -204,19 +201,6 @@ func (h *holding) listen(ctx context.Context) {
 		}
 	}
 	h.place.Watch(ctx, watched)
-}
-
-// note keeps the lock on the list of locks until its term ends. If that fails, only the list
-// lacks it.
-func (t *taking) note(ctx context.Context) {
-	for key := t.key(); ; {
-		t.h.place.Note(ctx, key)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(noteEvery):
-		}
-	}
 }
 
 // leave takes this node off the lists of those who want the locks. Where Redis does

@@ -168,11 +168,11 @@ func TestTheIndexOfLocksStaysSmall(t *testing.T) {
 	s := open(t, r)
 	now := time.Now()
 	for name, ago := range map[string]time.Duration{"ancient": 31 * 24 * time.Hour, "old": 29 * 24 * time.Hour, "new": 0} {
-		if err := redislock.NoteLock(t.Context(), s, name, now.Add(-ago)); err != nil {
+		if err := redislock.NoteLocks(t.Context(), s, now.Add(-ago), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := redislock.NoteLock(t.Context(), s, "old", now.Add(-time.Hour)); err != nil {
+	if err := redislock.NoteLocks(t.Context(), s, now.Add(-time.Hour), "old"); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := redislock.NotedLocks(t.Context(), s); err != nil || strings.Join(names, " ") != "new old" {
@@ -185,7 +185,7 @@ func TestTheIndexOfLocksStaysSmall(t *testing.T) {
 	if _, err := conn.Do(""); err != nil {
 		t.Fatal(err)
 	}
-	if err := redislock.NoteLock(t.Context(), s, "newest", now); err != nil {
+	if err := redislock.NoteLocks(t.Context(), s, now, "newest"); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := redislock.NotedLocks(t.Context(), s); err != nil || len(names) != 10_000 ||

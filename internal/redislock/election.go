@@ -46,6 +46,8 @@ type Picture struct {
 	Held   time.Time // until when that term had the lease at most; zero: not known
 	Nodes  []Node
 	Events []Event // newest first
+	// Forbidden: this user of Redis lacks the permission to read the election. Nothing else is known.
+	Forbidden bool
 	Control
 }
 

@@ -10,20 +10,47 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The index of locks is a sorted set of their names, scored by the Unix ms at which each was
-// last seen held. It saves a SCAN of the whole store where locks are listed. It is bounded, and
-// nothing depends on it.
+// The index of locks is a sorted set of their names, scored by the Unix ms at which a process
+// last held or wanted each. It saves a SCAN of the whole store where locks are listed. It is
+// bounded, and nothing depends on it.
 const (
 	lockIndex     = "baton:locks"
 	indexedFor    = 30 * 24 * time.Hour
 	indexedAtMost = 10_000
+	// indexEvery is how often a process puts its locks on the index again.
+	indexEvery = time.Hour
 )
 
-// NoteLock puts a name on the list of locks that are held, or were lately.
-func NoteLock(ctx context.Context, s *redisconn.Store, name string, at time.Time) error {
+// KeepNoted puts locks on the index whenever again is sent to, and every hour, until ctx ends. If
+// that fails, for lack of a permission say, only the list of locks lacks them.
+func KeepNoted(ctx context.Context, s *redisconn.Store, again <-chan struct{}, names ...string) {
+	hourly := time.NewTicker(indexEvery)
+	defer hourly.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hourly.C:
+		case <-again:
+		}
+		attempt, cancel := context.WithTimeout(ctx, s.Timeout())
+		_ = NoteLocks(attempt, s, time.Now(), names...)
+		cancel()
+	}
+}
+
+// NoteLocks puts names on the index of locks.
+func NoteLocks(ctx context.Context, s *redisconn.Store, at time.Time, names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	add := []any{lockIndex}
+	for _, name := range names {
+		add = append(add, at.UnixMilli(), name)
+	}
 	_, err := s.Run(ctx, lockIndex, func(conn redis.Conn) (any, error) {
 		if err := redisconn.SendAll(conn,
-			redisconn.Cmd("ZADD", lockIndex, at.UnixMilli(), name),
+			redisconn.Cmd("ZADD", add...),
 			redisconn.Cmd("ZREMRANGEBYSCORE", lockIndex, "-inf", at.Add(-indexedFor).UnixMilli()),
 			redisconn.Cmd("ZREMRANGEBYRANK", lockIndex, 0, -indexedAtMost-1)); err != nil {
 			return nil, err
@@ -31,12 +58,12 @@ func NoteLock(ctx context.Context, s *redisconn.Store, name string, at time.Time
 		return redisconn.ReceiveAll(ctx, conn)
 	})
 	if err != nil {
-		return fmt.Errorf("note lock %q: %w", name, err)
+		return fmt.Errorf("note the locks %q: %w", names, err)
 	}
 	return nil
 }
 
-// NotedLocks lists the names that are, or were lately, held, the latest first.
+// NotedLocks lists the names on the index, the latest first.
 func NotedLocks(ctx context.Context, s *redisconn.Store) ([]string, error) {
 	names, err := redis.Strings(s.Run(ctx, lockIndex, func(conn redis.Conn) (any, error) {
 		return redis.DoContext(conn, ctx, "ZREVRANGE", lockIndex, 0, indexedAtMost-1)

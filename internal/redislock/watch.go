@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,8 @@ type Watched struct {
 	Hints   chan<- elector.Hint
 	// Listening, if set, is incremented while the subscription is up.
 	Listening *atomic.Int32
+	// Noted has the lock on the index of this Redis: it is one that a process holds or wants there.
+	Noted bool
 }
 
 // WatchAll listens on the wake channels of all elections on one connection, and passes hints
@@ -62,6 +65,19 @@ func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 	if len(channels) == 0 { // a nested command holds all of its locks already
 		<-ctx.Done()
 	}
+	var noted []string
+	for _, w := range elections {
+		if w.Noted {
+			noted = append(noted, w.LockKey)
+		}
+	}
+	again := make(chan struct{}, 1)
+	again <- struct{}{}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if len(noted) > 0 {
+		wg.Go(func() { KeepNoted(ctx, s, again, noted...) })
+	}
 	for ctx.Err() == nil {
 		// The error is not logged: the lock's own attempts fail in the same way, and the
 		// elector logs that once.
@@ -70,6 +86,10 @@ func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 			subscribed = true
 			pause.Reset()
 			count(1)
+			select {
+			case again <- struct{}{}:
+			default:
+			}
 		})
 		if subscribed {
 			count(-1)

@@ -175,3 +175,14 @@ func TestAnElectorKnowsWhoLeads(t *testing.T) {
 	testsupport.Await(t, "b leads", func() bool { return b.IsLeader() && b.Leader() == "b" })
 	stops["b"]()
 }
+
+// So baton who finds the lock without being told its name.
+func TestALockIsOnTheListOfLocks(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	hold(t, lockOn(r, "a"))
+	testsupport.Await(t, "the lock is on the list", func() bool {
+		_, err := redis.Float64(r.Client(t).Do("ZSCORE", "baton:locks", "lock"), nil)
+		return err == nil
+	})
+}

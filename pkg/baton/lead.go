@@ -130,7 +130,7 @@ func (c *candidate) run(ctx context.Context) error {
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	for _, s := range c.stores {
-		watched := redislock.Watched{LockKey: c.lock.Key, Format: c.lock.format(), Hints: c.hints, Listening: &c.listening}
+		watched := redislock.Watched{LockKey: c.lock.Key, Format: c.lock.format(), Hints: c.hints, Listening: &c.listening, Noted: true}
 		wg.Go(func() { redislock.WatchAll(beside, s, watched) })
 	}
 	err = election.Run(ctx)

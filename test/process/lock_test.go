@@ -448,7 +448,7 @@ func TestLocksAreListedAndBroken(t *testing.T) {
 	}
 
 	// A key of another type hides no other lock.
-	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", 2, "queue"}} {
+	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", time.Now().UnixMilli(), "queue"}} {
 		if _, err := l.conn.Do(command[0].(string), command[1:]...); err != nil {
 			t.Fatal(err)
 		}

@@ -7,14 +7,16 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/gomodule/redigo/redis"
 	"golang.org/x/sync/errgroup"
 
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 )
 
-// Noted is the list of names that are, or were lately, held by baton lock. Of several stores each
-// knows enough.
+// Noted is the list of the locks that a daemon, a library or baton lock holds or wants, or did
+// lately. Each of several stores knows enough.
 func (v *Venue) Noted(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
@@ -48,11 +50,33 @@ func (v *Venue) picture(ctx context.Context, key string) (redislock.Picture, err
 	return v.At(key).Election().Picture(ctx, 0)
 }
 
+// pictureOfAny reads an election whose lock has any format.
+func (v *Venue) pictureOfAny(ctx context.Context, key string) (redislock.Picture, error) {
+	p, err := v.picture(ctx, key)
+	if refusal, ok := errors.AsType[redis.Error](err); ok {
+		switch redisconn.Code(refusal) {
+		case "NOPERM":
+			return redislock.Picture{Forbidden: true}, nil
+		case "WRONGTYPE":
+			other := *v
+			for _, format := range script.Formats() {
+				other.Config.Election.LockFormat = string(format)
+				if q, err := other.picture(ctx, key); err == nil {
+					return q, nil
+				}
+			}
+		}
+	}
+	return p, err
+}
+
 // picturesAtOnce is how many elections are read at a time.
 const picturesAtOnce = 8
 
-// Pictures reads many elections, without their events. unread tells of those that cannot be read,
-// such as a key of another type. A Redis that does not answer ends it at once: err.
+// Pictures reads many elections, without their events. A lock may have another format than the
+// configuration's, and this user of Redis may lack the permission to read it. unread tells of the
+// others that cannot be read, such as a key of another type. A Redis that does not answer ends it
+// at once: err.
 func (v *Venue) Pictures(ctx context.Context, keys []string) (pictures map[string]redislock.Picture, unread, err error) {
 	var mu sync.Mutex
 	pictures = map[string]redislock.Picture{}
@@ -61,7 +85,7 @@ func (v *Venue) Pictures(ctx context.Context, keys []string) (pictures map[strin
 	group.SetLimit(picturesAtOnce)
 	for _, key := range keys {
 		group.Go(func() error {
-			p, err := v.picture(ctx, key)
+			p, err := v.pictureOfAny(ctx, key)
 			if err != nil && (ctx.Err() != nil || redisconn.Unavailable(err) != "") {
 				return err
 			}

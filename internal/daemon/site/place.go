@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"baton/internal/config"
 	"baton/internal/elector"
@@ -79,18 +78,18 @@ func (p *Place) Watch(ctx context.Context, watched []redislock.Watched) {
 	wg.Wait()
 }
 
-// Note puts a lock on the list of those that are held.
-func (p *Place) Note(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
-	defer cancel()
+// KeepNoted keeps a lock on the list of locks until ctx ends.
+func (p *Place) KeepNoted(ctx context.Context, key string) {
 	var wg sync.WaitGroup
 	for _, s := range p.venue.Stores {
-		wg.Go(func() { _ = redislock.NoteLock(ctx, s, key, time.Now()) }) // a courtesy
+		again := make(chan struct{}, 1)
+		again <- struct{}{}
+		wg.Go(func() { redislock.KeepNoted(ctx, s, again, key) })
 	}
 	wg.Wait()
 }
 
-// Noted is the list of names that are, or were lately, held.
+// Noted is the list of locks: see Venue.Noted.
 func (p *Place) Noted(ctx context.Context) (map[string]bool, error) { return p.venue.Noted(ctx) }
 
 // Picture is a lock as it is now.

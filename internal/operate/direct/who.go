@@ -11,8 +11,8 @@ import (
 	"baton/internal/operate"
 )
 
-// Held are the locks that a client holds, by their keys: those of the configuration, and those that
-// baton lock has noted.
+// Held are the locks that a client holds, by their keys: those of the configuration, and those on
+// the index of this Redis. A lock without a leader is one that this user of Redis may not read.
 func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 	return asking(ctx, s, func(l session) ([]diagnose.Lock, error) {
 		snapshot, err := l.snapshot(ctx, nil, l.views())
@@ -29,7 +29,7 @@ func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 		}
 		pictures, unread, err := l.Venue.Pictures(ctx, slices.Collect(maps.Keys(noted)))
 		for key, p := range pictures {
-			if leader := leaderOf(p); leader != nil {
+			if leader := leaderOf(p); leader != nil || p.Forbidden {
 				held = append(held, diagnose.Lock{Key: key, Leader: leader})
 			}
 		}

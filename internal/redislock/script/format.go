@@ -16,6 +16,9 @@ const (
 	Redisson Format = "redisson"
 )
 
+// Formats are all of them.
+func Formats() []Format { return []Format{String, Redisson} }
+
 var (
 	//go:embed format_string.lua
 	stringLua string
