@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"baton/internal/finding"
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
@@ -181,6 +182,8 @@ func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
 	t.Cleanup(func() { exec("postgres", "postgres", "DROP DATABASE narrow WITH (FORCE)") })
 	exec("app", "narrow", "CREATE TABLE people (id bigint PRIMARY KEY, name text)")
 	s := db.leading(func(o *sql.Options) { o.DSN = dsn("app", "narrow") })
+	found, _ := s.Preflight(t.Context(), false)
+	wantFinding(t, found, finding.SeverityWarning, "encoding is LATIN1")
 	out := apply(t, s, fence(1), plan(t, s, "people", []string{"id"}), batch("a", 0, rowOf(1, "Zoë"), rowOf(2, "😀 ł")))
 	if out.Rows != 1 || len(out.Dead) != 1 {
 		t.Errorf("outcome %+v", out)

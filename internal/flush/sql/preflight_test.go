@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"baton/internal/finding"
 	"baton/internal/flush"
+	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/open"
 	"baton/internal/testsupport"
@@ -141,6 +143,29 @@ func TestUniqueIndexesOfPartsAndExpressionsAreTold(t *testing.T) {
 			if !strings.Contains(shown(found), "half (") {
 				t.Errorf("by %s, the index of a part is not told:\n%s", key, shown(found))
 			}
+		}
+	})
+}
+
+// A column of the old utf8, or of latin1, cannot hold an emoji.
+func TestATextThatCannotHoldAnEmojiIsAWarning(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		if db.Driver != "mysql" {
+			return // a text of SQLite holds every character; PostgreSQL has one encoding for the database
+		}
+		db.Exec(t, "CREATE TABLE words (id int PRIMARY KEY, old varchar(20) CHARACTER SET utf8mb3, latin text CHARACTER SET latin1, "+
+			"new varchar(20) CHARACTER SET utf8mb4, raw varbinary(20), n int, beside varchar(20) CHARACTER SET latin1)")
+		s := db.open()
+		table := target(t, s, "words", "id")
+		table.Plan.Columns = slices.DeleteFunc(table.Plan.Columns, func(c row.PlanColumn) bool { return c.Name == "beside" })
+		found := s.PreflightTable(t.Context(), table)
+		wantFinding(t, found, finding.SeverityWarning, "old (utf8mb3), latin (latin1)")
+		if text := shown(found); strings.Contains(text, "new (") || strings.Contains(text, "raw") || strings.Contains(text, "beside") {
+			t.Errorf("more than the job's narrow texts is told:\n%s", text)
+		}
+		db.Exec(t, "ALTER TABLE words CONVERT TO CHARACTER SET utf8mb4") // the remedy
+		if found := s.PreflightTable(t.Context(), table); strings.Contains(shown(found), "emoji") {
+			t.Errorf("after the remedy:\n%s", shown(found))
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"baton/internal/finding"
+	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/stdsql"
 )
@@ -207,6 +208,7 @@ func (d database) InspectTable(ctx context.Context, q sql.Queries, t sql.Preflig
 	} else {
 		r.Triggers(name, names)
 	}
+	d.narrow(ctx, q, t, r)
 	indexes, err := stdsql.IndexesOf(ctx, d.DB, q["indexes"], schema, table)
 	if err != nil {
 		r.Unchecked("the unique indexes of table "+name, err)
@@ -215,6 +217,35 @@ func (d database) InspectTable(ctx context.Context, q sql.Queries, t sql.Preflig
 	r.OtherUnique(t.Plan, indexes, finding.SeverityWarning,
 		"INSERT … ON DUPLICATE KEY UPDATE reacts to every unique index, and would change the row that it comes upon, so baton has such "+
 			"a row refused: ")
+}
+
+// narrow adds the finding of texts whose character set lacks characters: utf8, which is utf8mb3, has
+// no emoji.
+func (d database) narrow(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
+	name := t.Plan.Table.Name
+	schema, table := quote.Schema(name)
+	type text struct{ column, charset string }
+	all, err := stdsql.Collect(ctx, d.Pool, q["narrow"], func(scan func(...any) error) (found text, err error) {
+		return found, scan(&found.column, &found.charset)
+	}, schema, table)
+	if err != nil {
+		r.Unchecked("the character sets of table "+name, err)
+		return
+	}
+	var narrow []string
+	for _, c := range t.Plan.Columns {
+		for _, found := range all {
+			if c.Kind == row.KindText && c.Name == found.column {
+				narrow = append(narrow, fmt.Sprintf("%s (%s)", c.Name, found.charset))
+			}
+		}
+	}
+	if len(narrow) > 0 {
+		r.Add(finding.SeverityWarning, fmt.Sprintf("columns of table %s cannot hold every character, an emoji say: %s", name,
+			strings.Join(narrow, ", ")),
+			"a record with such a character becomes a dead letter",
+			fmt.Sprintf("ALTER TABLE %s CONVERT TO CHARACTER SET utf8mb4", quote.Table(name)))
+	}
 }
 
 // statements take the same rights as those of a flush.

@@ -45,6 +45,13 @@ CREATE TABLE {prefix}preflight (id int) ENGINE=InnoDB
 SELECT trigger_name FROM information_schema.triggers
 WHERE event_object_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND event_object_table = ? ORDER BY 1
 
+-- name: narrow
+-- The texts that cannot hold every character, with their character sets. NULL is no text.
+SELECT column_name, character_set_name FROM information_schema.columns
+WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ?
+  AND character_set_name NOT IN ('utf8mb4', 'utf16', 'utf16le', 'utf32', 'gb18030')
+ORDER BY ordinal_position
+
 -- name: indexes
 -- A part of a column is "name(10)"; an expression has no column, and is told as one.
 SELECT index_name,

@@ -87,9 +87,14 @@ func durability(s map[string]string, r *sql.Report) {
 		r.Add(finding.SeverityInfo, "data checksums are off", "pages that a disk has spoilt are not noticed when they are read",
 			"pg_checksums --enable, while the server is down")
 	}
-	if e := s["server_encoding"]; e != "" && e != "UTF8" {
-		r.Add(finding.SeverityInfo, "the database's encoding is "+e, "texts with characters that it lacks become dead letters",
-			"make a database with ENCODING UTF8")
+	switch e := s["server_encoding"]; e {
+	case "", "UTF8":
+	case "SQL_ASCII":
+		r.Add(finding.SeverityInfo, "the database's encoding is SQL_ASCII: it checks no text",
+			"a program that reads the rows in another encoding sees other characters", "make a database with ENCODING UTF8")
+	default:
+		r.Add(finding.SeverityWarning, "the database's encoding is "+e+": it cannot hold every character, an emoji say",
+			"a record with a character that it lacks becomes a dead letter", "make a database with ENCODING UTF8")
 	}
 }
 
