@@ -13,55 +13,55 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A pass may meet rows that its job never wrote. It inserts missing rows. It leaves every other row as it is until
-// somebody accepts these rows as the job's. What the application changes is no pass, and is written at once.
+// A pass may meet rows that its job never wrote. It inserts missing rows. It leaves every other row as it is until somebody accepts these
+// rows as the job's. A change by the application is no pass: its row is written at once.
 //
 // The acceptance is recorded beside the place, for each digest of the mapping:
 //
-//	waits CHANGES DELETES          a pass has left so many rows alone
-//	accepted CHANGES DELETES WHEN BY   somebody has accepted them: the next pass may do that much
-//	adopted                        a pass has left nothing alone, or found no row: the rows are the job's
+// waits CHANGES DELETES          a pass has left that many rows as they are
+// accepted CHANGES DELETES WHEN BY   somebody has accepted them: the next pass may change and delete that many
+// adopted                        a pass has left no row as it was, or found none: the rows are the job's
 //
-// A pass that would do more than was accepted leaves the rest, and it waits again. The record is written before the basis of
-// the pass, so a crash in between leads to one more pass with the same rights. The basis of a job that is new is recorded
-// before its first page, as begun: a place without a basis is that of a job of an earlier version, which owns its rows.
+// A pass that would do more than was accepted leaves the other rows, and it waits again. The record is written before the basis of the
+// pass, so a crash in between leads to one more pass with the same rights. The basis of a new job is recorded before its first page, as
+// begun: a place without a basis belongs to a job of an earlier version, which owns its rows.
 
-// AdoptMode says what a pass may do to rows that are there.
+// AdoptMode says how a pass may treat existing rows.
 type AdoptMode string
 
 // The modes.
 const (
-	AdoptAsk        AdoptMode = "ask"         // what was accepted; the default
-	AdoptInsertOnly AdoptMode = "insert_only" // nothing, ever
+	AdoptAsk        AdoptMode = "ask"         // as far as accepted; the default
+	AdoptInsertOnly AdoptMode = "insert_only" // neither change nor delete them, ever
 	AdoptOverwrite  AdoptMode = "overwrite"   // change them, and delete none
 	AdoptDelete     AdoptMode = "delete"      // change and delete them
 )
 
 // Differ compares rows with those of their table.
 type Differ interface {
-	// Differing says of each row whether the table has a row of its key, and whether that differs.
+	// Differing says for each row whether the table has a row of its key, and whether that row differs.
 	Differing(ctx context.Context, sink Sink, m *mapping.Mapping, rows []row.Row) ([]Differs, error)
 }
 
-// Differs is how a row stands to that of the table.
+// Differs is the result of comparing a row with that of the table.
 type Differs int
 
-// The ways.
+// The results.
 const (
 	RowMissing Differs = iota
 	RowEqual
 	RowDiffers
 )
 
-// Adopt configures what passes do to rows that the job never wrote.
+// Adopt configures how passes treat rows that the job never wrote.
 type Adopt struct {
 	Mode   AdoptMode
-	Differ Differ // nil: a pass may do everything
-	// OnWaits, if set, gets the number of rows that wait; the zero value if none do.
+	Differ Differ // nil: a pass may change and delete any row
+	// OnWaits, if set, gets the number of rows that wait, the zero value if none do.
 	OnWaits func(Waits)
 }
 
-// Waits are the rows that a pass has left alone.
+// Waits are the rows that a pass has left as they are.
 type Waits struct{ Changes, Deletes int64 }
 
 // AdoptionName is the name under which the acceptance of a digest is recorded.
@@ -73,16 +73,16 @@ const (
 	adoptAdopted  = "adopted"
 )
 
-// ErrNothingWaits says that there is nothing to be accepted.
+// ErrNothingWaits says that no rows wait to be accepted.
 var ErrNothingWaits = errors.New("flush: nothing waits to be accepted")
 
-// ParseWaits reads what waits; ok is false if nothing does.
+// ParseWaits reads the rows that wait; ok is false without such rows.
 func ParseWaits(text string) (w Waits, ok bool) {
 	ok = w.read(adoptWaits, text)
 	return w, ok
 }
 
-// read reads a record of that beginning.
+// read reads a record of that state.
 func (w *Waits) read(state, text string) bool {
 	rest, ok := strings.CutPrefix(text, state+" ")
 	if !ok {
@@ -113,7 +113,7 @@ func Accept(text, by string, at time.Time) (string, error) {
 	return fmt.Sprintf("%s %d %d %s %s", adoptAccepted, w.Changes, w.Deletes, at.UTC().Format(time.RFC3339), by), nil
 }
 
-// guard bounds what one pass does to rows that are there. nil: nothing does.
+// guard bounds the changes and deletions of one pass in existing rows. nil: no bound.
 type guard struct {
 	mu             sync.Mutex
 	may, did, left Waits
@@ -127,7 +127,7 @@ func (r *run) guardOf(ctx context.Context, source Source, stage Stage) (*guard, 
 		return nil, nil
 	}
 	was, ok := parseBasis(r.recorded)
-	if !ok { // before its place: without a basis that would be of an earlier version
+	if !ok { // before its place: a place without a basis would be of an earlier version
 		now := r.basis()
 		now.waits = begun
 		if err := r.recordBasis(ctx, now); err != nil {
@@ -153,7 +153,7 @@ func (r *run) guardOf(ctx context.Context, source Source, stage Stage) (*guard, 
 	if err != nil || !empty {
 		return g, err
 	}
-	// If the pass dies what it has written is the job's.
+	// If the pass dies, the rows that it has written are the job's.
 	return nil, r.recordAdoption(ctx, adoptAdopted)
 }
 
@@ -179,7 +179,7 @@ func (r *run) isEmpty(ctx context.Context) (bool, error) {
 	return len(texts) == 0, nil
 }
 
-// keep are the rows of a page that the pass may write.
+// keep returns the rows of a page that the pass may write.
 func (g *guard) keep(ctx context.Context, r *run, source Source, rows []row.Row) ([]row.Row, error) {
 	if g == nil || len(rows) == 0 {
 		return rows, nil
@@ -218,7 +218,7 @@ func (g *guard) keep(ctx context.Context, r *run, source Source, rows []row.Row)
 	return kept, nil
 }
 
-// take counts a row as done, if so many may be, and else as left.
+// take counts a row as done if the bound allows it, otherwise as left.
 func take(may int64, did, left *int64) bool {
 	if *did < may {
 		*did++
@@ -241,7 +241,7 @@ func (g *guard) pending(ctx context.Context, source Source, rows []row.Row, diff
 		return nil, nil
 	}
 	pending := make(map[string]bool, len(records))
-	for _, one := range records { // before they are given away
+	for _, one := range records { // before Unaccounted gets them
 		pending[one.Key] = true
 	}
 	others, err := sweeper.Unaccounted(ctx, records)
@@ -271,7 +271,7 @@ func (g *guard) leftAlone() Waits {
 	return g.left
 }
 
-// recordLeft records what a complete pass has left alone.
+// recordLeft records the rows that a complete pass has left as they are.
 func (r *run) recordLeft(ctx context.Context, left Waits) error {
 	a := r.cfg.Adopt
 	if a.Differ == nil {
@@ -347,7 +347,7 @@ func (p *Pipeline) MayMark(ctx context.Context, deletes bool) error {
 		"shows what a pass would do, `baton job accept %s` accepts it", p.cfg.Mapping.Table, ErrUnaccepted, p.cfg.Job, p.cfg.Job, p.cfg.Job)
 }
 
-// Digest stands for the mapping of the job as its table resolves it.
+// Digest identifies the mapping of the job as its table resolves it.
 func (p *Pipeline) Digest(ctx context.Context) (string, error) {
 	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
 	if err != nil {

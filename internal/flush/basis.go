@@ -13,18 +13,18 @@ import (
 	"baton/internal/flush/mapping"
 )
 
-// Changed is the reason why everything is read again.
+// Changed is the reason for reading everything again.
 type Changed int
 
 // The reasons.
 const (
-	OtherMapping Changed = iota + 1 // the job makes other rows of its data than those that are in the table
-	OtherTable                      // the table is another one of its name, or was truncated
+	OtherMapping Changed = iota + 1 // the job makes other rows of its data than those in the table
+	OtherTable                      // the table is another one of the same name, or was truncated
 )
 
-// A basis is what all rows of a job in its table depend on. It is recorded beside the place of the job, under this
-// name, once everything was read on it: so a crash in between leads to one more pass, never to one too few.
-// It belongs to the job, not to its place: a pattern that is changed, and changed back, has its old place again.
+// A basis is all that the rows of a job in its table depend on. It is recorded beside the place of the job, under this name, once
+// everything was read on it: so a crash in between leads to one more pass, never to one too few. It belongs to the job, not to its place:
+// a pattern that is changed, and changed back, has its old place again.
 const (
 	basisName    = "basis"
 	basisVersion = "v1"
@@ -33,8 +33,8 @@ const (
 type basis struct {
 	mapping string // the digest of the mapping
 	table   string // see row.Table.Identity
-	// waits says that the job owns not all rows: the mode in which the last pass has left some alone, or begun, of a job
-	// whose first pass has not ended.
+	// waits says that the job does not own all rows. It is the mode in which the last pass has left some rows as they are, or begun for a
+	// job whose first pass has not ended.
 	waits string
 }
 
@@ -53,7 +53,7 @@ func (b basis) String() string {
 // owned reports whether the rows that a pass with the mapping meets are the job's.
 func (b basis) owned(mapping string) bool { return b.mapping == mapping && b.waits == "" }
 
-// parseBasis reads what String wrote; not ok: nothing or something else is recorded.
+// parseBasis reads the text that String wrote; ok is false for any other text.
 func parseBasis(text string) (b basis, ok bool) {
 	words := strings.Fields(text)
 	if len(words) < 2 || words[0] != basisVersion {
@@ -69,8 +69,8 @@ func parseBasis(text string) (b basis, ok bool) {
 	return b, true
 }
 
-// digest stands for the mapping as it was resolved: what the rows are made of, how, and which rows may be deleted.
-// A setting that is not in it may change without a pass; a new one at its default must leave it out.
+// digest identifies the resolved mapping: the origin of the rows, how they are made, and which may be deleted. A setting that is not in
+// it may change without a pass; a new one at its default must leave it out.
 func (p *Pipeline) digest(m *mapping.Mapping) string {
 	said := struct {
 		Origin, Table string
@@ -86,17 +86,17 @@ func (p *Pipeline) digest(m *mapping.Mapping) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// basis is the present one.
+// basis is the present basis.
 func (r *run) basis() basis {
 	return basis{mapping: r.digest(r.m), table: r.m.Plan().Table.Identity}
 }
 
-// compareBasis tells the source to read everything again where its rows were made on another basis. A job with a place and
-// without a basis is of an earlier version: its rows are taken to be made on the present one.
+// compareBasis makes the source read everything again if its rows were made on another basis. A job with a place and without a basis is
+// of an earlier version: its rows are assumed to be made on the present basis.
 func (r *run) compareBasis(ctx context.Context, source KeySweeper, position, recorded, adoption string) error {
 	r.recorded, r.adoption = recorded, adoption
 	if position == "" {
-		return nil // the job is new, and reads everything anyhow
+		return nil // the job is new, and reads everything in any case
 	}
 	now := r.basis()
 	was, ok := parseBasis(recorded)
@@ -108,21 +108,21 @@ func (r *run) compareBasis(ctx context.Context, source KeySweeper, position, rec
 		r.note(source.Name() + ": the place of the job has no digest of its mapping: the present one is taken, without a pass")
 		return errors.Join(r.recordOwned(ctx), r.recordBasis(ctx, now))
 	case was.waits == begun && was.mapping == now.mapping:
-		return nil // the place owes the pass still
+		return nil // the place still requires the pass
 	case was.mapping != now.mapping:
 		source.Reread(OtherMapping, "the mapping of the job was changed")
 	case was.table != now.table && was.table != "" && now.table != "":
 		source.Reread(OtherTable, fmt.Sprintf("table %q was made again, truncated or restored", r.cfg.Mapping.Table))
 	case was.waits != "" && (was.waits != string(r.cfg.Adopt.Mode) || r.cfg.Adopt.Mode == AdoptAsk && !r.stillWaits()):
 		source.Reread(OtherMapping, "what it may do to rows that were there before was decided")
-	case was != now: // the database can tell now, or cannot any more
+	case was != now: // the database can now report the table's identity, or no longer can
 		return errors.Join(r.recordOwned(ctx), r.recordBasis(ctx, now))
 	}
 	return r.recordOwned(ctx)
 }
 
-// recordOwned records that the rows are the job's, of one that ran before that was recorded: so a job that is changed, and
-// changed back, asks nothing.
+// recordOwned records that the rows are the job's, for a job of an earlier version, which did not record that: so a job that is changed,
+// and changed back, needs no acceptance.
 func (r *run) recordOwned(ctx context.Context) error {
 	was, ok := parseBasis(r.recorded)
 	if r.adoption != "" || r.cfg.Adopt.Differ == nil || ok && !was.owned(r.basis().mapping) {
@@ -140,7 +140,7 @@ func (r *run) stillWaits() bool {
 	return ok
 }
 
-// readOn records the basis on which a source was read, if everything was read.
+// readOn records the basis on which a source was read, if that reading was complete.
 func (r *run) readOn(ctx context.Context, source Source, stage Stage) error {
 	reread, ok := source.(KeySweeper)
 	if !ok {

@@ -8,16 +8,16 @@ import (
 	"baton/internal/flush/row"
 )
 
-// catalogue is a table as the catalogue has it, read beside the runs.
+// catalogue is the catalogue's entry of a table, read beside the runs.
 type catalogue struct {
 	began time.Time
-	ended chan struct{} // closed when the rest is known
+	ended chan struct{} // closed once table and err are set
 	table row.Table
 	err   error
 }
 
-// readAhead begins to read the catalogue again if that will soon be due, so that of runs that follow each other
-// quickly none has to wait for it. The reading outlives the run.
+// readAhead begins to read the catalogue again if that will soon be due, so that in a quick sequence no run has to wait for it. The
+// reading outlives the run.
 func (r *run) readAhead(ctx context.Context) {
 	if time.Since(r.verified) < verifyEvery/2 || r.catalogue.Load() != nil {
 		return
@@ -32,7 +32,7 @@ func (r *run) readAhead(ctx context.Context) {
 	}()
 }
 
-// learn takes what was read ahead. What differs, or could not be read, is read once more by a run that writes.
+// learn uses a finished reading. After a difference or an error, the next run that writes reads the catalogue once more.
 func (p *Pipeline) learn() {
 	c := p.catalogue.Load()
 	if c == nil {

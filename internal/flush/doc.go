@@ -9,19 +9,21 @@
 //
 //	compile      the table's catalogue and the job's columns become a Mapping
 //	take over    the job's fence in the database gets this term's epoch, once a term
-//	stage        what is pending is frozen in Redis under an id, or the stage that
-//	             an earlier run left is found
+//
+// stage        the pending changes are frozen in Redis under an id, or the stage
+// that an earlier run left is found
+//
 //	  read       a page of the stage ...
 //	  convert    ... becomes rows, unique by key and sorted by key, and dead letters
 //	  apply      one transaction: ledger, rows, dead letters, last the fence
 //	  done       the page leaves the stage, now or soon, if the source can do so
 //	discard      the stage is removed
 //
-// A run may end between any two of these, or in the middle of one, by an error,
-// by a crash or because the leadership is over. The next run, on whatever node,
-// starts at the top and finds what is left:
+// A run may end between any two of these, or in the middle of one, by an error, by a crash or because the leadership is over. The next
+// run, on any node, starts at the top and finds one of these:
 //
-//	what is found                       what happens
+// found                               consequence
+//
 //	nothing staged                      a new stage
 //	a stage, not or partly applied      the ledger skips the parts that are in the
 //	                                    database; the others are applied
@@ -32,6 +34,5 @@
 // A record that does not fit its columns is never bent to fit: it is written to
 // the dead letters, in the same transaction as the rest of its batch.
 //
-// DESIGN.md beside this file goes through every pair of steps and says what is
-// not promised.
+// DESIGN.md beside this file goes through every pair of steps and lists the limits of the promise.
 package flush

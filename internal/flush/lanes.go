@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// pagesOf is how many pages of all shards may be with so many lanes: each lane has one that it
-// writes, and where there are several, one that waits. A reader has one more in its hand.
+// pagesOf is how many pages of all shards may be with that many lanes: each lane has one that it writes, and with several lanes one that
+// waits. A reader has one more in its hand.
 func pagesOf(lanes int) int { return lanes + lanes*waitingOf(lanes) }
 
 // waitingOf is how many pages wait for a lane: one that waits for its page must not hold up the
 // others.
 func waitingOf(lanes int) int { return min(1, lanes-1) }
 
-// writing is what the lanes of one stage have in common.
+// writing is the shared state of the lanes of one stage.
 type writing struct {
 	*run
 	source    Source
@@ -24,10 +24,9 @@ type writing struct {
 	releasing sync.Mutex // a source's Done is called once at a time
 }
 
-// pages reads, converts, writes and lets go. One goroutine reads and another one converts; each
-// lane has one that writes, and one that takes the page that was written last out of
-// the stage meanwhile. A lane has at most one page waiting; for the others see converting.take.
-// All of them have ended when pages returns.
+// pages reads, converts and writes the pages, and releases them. One goroutine reads and another one converts; each lane has one that
+// writes, and one that meanwhile takes the page before out of the stage. A lane has at most one page waiting; for the others see
+// converting.take. All of them have ended when pages returns.
 func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.Time) error {
 	going, stop := context.WithCancelCause(ctx) // ends with the first page that is not written
 	defer stop(nil)
@@ -53,7 +52,7 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 	reading := <-read
 	for _, failed := range failures {
 		if failed != nil {
-			return context.Cause(going) // the first of them; the reader, too, has it from there
+			return context.Cause(going) // the first failure; the reader gets it from there, too
 		}
 	}
 	return reading
@@ -62,7 +61,7 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 // lane writes the pages of one lane in their order. Once another lane has failed it
 // begins no further one. It returns when works is closed.
 func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc, works <-chan work) (failed error) {
-	released := make(chan error, 1) // what came of the page before
+	released := make(chan error, 1) // the result for the page before
 	released <- nil
 	for w := range works {
 		if failed != nil || going.Err() != nil && ctx.Err() == nil {
@@ -74,11 +73,11 @@ func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc,
 		troubles := r.troubles.Load()
 		failed = r.writeSafely(ctx, w)
 		if troubles != r.troubles.Load() {
-			w.space = nil // what is given up may still be read by a connection that is broken
+			w.space = nil // a broken connection may still read the memory of a failed attempt
 		}
 		<-r.underway
 		if failed != nil {
-			stop(failed) // before those that wait for this page's turn hear of it
+			stop(failed) // before the batches that wait for this page's turn get the error
 		}
 		w.turn.end(failed)
 		if err := <-released; failed == nil {
@@ -105,7 +104,7 @@ func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc,
 	return failed
 }
 
-// release takes a page that is committed out of its stage, behind the page before.
+// release takes a committed page out of its stage, after the page before.
 func (r *writing) release(ctx context.Context, w work) (err error) {
 	defer panicked(&err, "removing from", r.source)
 	if err := w.turn.leave(); err != nil {
@@ -121,8 +120,8 @@ func (r *writing) release(ctx context.Context, w work) (err error) {
 	return nil
 }
 
-// reuse lets another page have the space of one that has left its stage, if that is small. The rows of one with a turn
-// may still be compared with those of a page behind it.
+// reuse lets another page have the space of a page that has left its stage, if it is small. The rows of a page with a turn may still be
+// compared with those of a later page.
 func (r *writing) reuse(w work, err error) {
 	if err == nil && w.space != nil && w.turn == nil && w.page.small() {
 		r.spaces.Put(w.space)
@@ -159,8 +158,8 @@ func (r *writing) write(ctx context.Context, w work) error {
 	return err
 }
 
-// applyInTurn commits a batch behind those before it, if it has any, and writes ahead of its
-// turn what none of them writes.
+// applyInTurn commits a batch after those before it, if it has a turn. Ahead of its turn it writes the rows that no batch before it
+// writes.
 func (r *writing) applyInTurn(ctx context.Context, w work) error {
 	if w.turn == nil || w.turn.before == nil {
 		return r.commit(ctx, w)
@@ -176,7 +175,7 @@ func (r *writing) applyInTurn(ctx context.Context, w work) error {
 	start := time.Now()
 	early.Turn = func(ctx context.Context) error { return w.turn.waitAhead(ctx, time.Since(start)) }
 	out, err := r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), early)
-	if errors.Is(err, ErrGaveWay) || errors.Is(err, ErrTransient) { // again, with nothing ahead
+	if errors.Is(err, ErrGaveWay) || errors.Is(err, ErrTransient) { // again, without writing ahead
 		if err := w.turn.wait(ctx); err != nil {
 			return err
 		}
@@ -188,8 +187,8 @@ func (r *writing) applyInTurn(ctx context.Context, w work) error {
 	return r.applied(r.source, early, out, err, start, r.began)
 }
 
-// commit writes a batch whose turn has come. If the database rolls it back again and again, it may be
-// because of those that were begun ahead: the next run begins none for a while.
+// commit writes a batch whose turn has come. If the database rolls it back again and again, the batches that were begun ahead may be the
+// reason: the next run begins none ahead for a while.
 func (r *writing) commit(ctx context.Context, w work) error {
 	err := r.apply(ctx, r.source, w.batch, r.began)
 	if w.turn != nil && errors.Is(err, ErrTransient) {

@@ -34,7 +34,7 @@ type Preview struct {
 // PreviewShard is one of the keys that a job reads.
 type PreviewShard struct {
 	Name    string `json:"name"`
-	Backlog *int64 `json:"backlog"` // null: it is not counted
+	Backlog *int64 `json:"backlog"` // null: not counted
 	// BacklogUnknown is why it cannot be counted now, which is no trouble.
 	BacklogUnknown string `json:"backlog_unknown,omitzero"`
 	Error          string `json:"error,omitzero"`

@@ -24,14 +24,14 @@ type Config struct {
 	NewSources func(inputs []string) ([]Source, error)
 	Mapping    mapping.Spec
 	Adopt      Adopt
-	// Origin tells from where the sources read and what: the rows of another one are others.
+	// Origin identifies the data that the sources read: another origin has other rows.
 	Origin string
-	Inputs row.Inputs // what the sources can deliver
+	Inputs row.Inputs // the inputs that the sources can deliver
 	Policy            // the settings that sources leave to the job
 	// Pending reports cheaply whether a run would find anything to do. nil: the sources'
 	// backlogs are counted.
 	Pending func(ctx context.Context) (bool, error)
-	// Release ends what the sources do between runs. nil: they do nothing.
+	// Release ends the work of the sources between runs. nil: they have none.
 	Release func() error
 	// Create: a missing table is created, from the types of the mapping's columns. The Sink
 	// has to be a TableCreator.
@@ -55,8 +55,7 @@ type Retry struct {
 	Attempts int           // default: 5
 	Wait     time.Duration // after the first attempt; doubles. Default: 50 ms
 	MaxWait  time.Duration // default: 1 s
-	// GiveWay is how long a batch that was begun ahead of its turn waits at least while nothing
-	// is committed, before it gives way. Default: 300 ms
+	// GiveWay is the least time that a batch begun ahead of its turn waits without any commit before it gives way. Default: 300 ms
 	GiveWay time.Duration
 }
 
@@ -83,8 +82,8 @@ type Result struct {
 	Skipped int64 // batches that the ledger had already
 }
 
-// Pipeline is one flush job: it moves what is pending in its sources into one
-// table, whenever it is run. See the package documentation for the protocol.
+// Pipeline is one flush job: each run moves the pending changes of its sources into one table. See the package documentation for the
+// protocol.
 type Pipeline struct {
 	cfg      Config
 	running  sync.Mutex // one run at a time
@@ -95,13 +94,12 @@ type Pipeline struct {
 	// troubles counts the batches that could not be written at once.
 	troubles atomic.Int64
 	verified time.Time // when the catalogue was read last; guarded by running
-	// catalogue is what is read of it ahead of its time; nil: it is not.
+	// catalogue is the catalogue being read ahead, or nil.
 	catalogue atomic.Pointer[catalogue]
-	// ignored are rows that the database left out and that were not reported since
-	// ignoredReportedAt; guarded by running.
+	// ignored counts the rows that the database left out since ignoredReportedAt; guarded by running.
 	ignored           int64
 	ignoredReportedAt time.Time
-	woken             chan struct{} // has an entry if a Wait is to return
+	woken             chan struct{} // has an entry if the next Wait must return
 }
 
 // compiled is the pipeline's state that depends on the table.
@@ -166,7 +164,7 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	err := r.all(ctx)
 	if errors.Is(err, errTableChanged) || errors.Is(err, ErrMoved) {
 		p.forget()
-		err = r.all(ctx) // from the top: what is staged is found again
+		err = r.all(ctx) // from the top: it finds the staged changes again
 	}
 	if err != nil {
 		p.forget()
@@ -174,8 +172,7 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	return r.result, err
 }
 
-// Release ends what the sources do between runs; the next run begins it again. It is called when the
-// term has ended.
+// Release ends the work of the sources between runs; the next run begins it again. The caller calls it when the term has ended.
 func (p *Pipeline) Release() error {
 	if p.cfg.Release == nil {
 		return nil
@@ -201,9 +198,8 @@ func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	return total, nil
 }
 
-// Settled reports whether a run under lead would only read what is pending: the table is known,
-// the last run succeeded, and the fence is this term's. Without pending changes such a run has no
-// other effect and asks no database.
+// Settled reports whether a run under lead would only read pending changes: the table is known, the last run succeeded, and the fence is
+// this term's. Without pending changes such a run has no other effect and asks no database.
 func (p *Pipeline) Settled(lead Leadership) bool {
 	if !p.running.TryLock() {
 		return false
@@ -212,7 +208,7 @@ func (p *Pipeline) Settled(lead Leadership) bool {
 	return p.compiled.Load() != nil && p.holds(lead)
 }
 
-// holds reports whether the fence that was taken last is this term's.
+// holds reports whether the last fence that was taken is this term's.
 func (p *Pipeline) holds(lead Leadership) bool {
 	return p.taken.Owner == lead.Owner() && p.taken.Epoch >= lead.Epoch()
 }
@@ -223,7 +219,7 @@ func (p *Pipeline) forget() {
 	p.verified = time.Time{}
 }
 
-// compile reads the catalogue, unless it is known.
+// compile reads the catalogue, unless the pipeline has compiled it already.
 func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	if c := p.compiled.Load(); c != nil {
 		return c, nil

@@ -8,8 +8,8 @@ import (
 	"baton/internal/flush/mapping"
 )
 
-// Policy has the settings that a source leaves to its job. The source's description makes it
-// from the job's configuration; the zero value is for a source without such settings.
+// Policy holds the settings that a source leaves to its job. The source's description makes it from the job's configuration; the zero
+// value is for a source without such settings.
 type Policy struct {
 	// OnMissing applies to a row whose record is gone. Default: ignore, since in most sources
 	// no record goes away.

@@ -13,16 +13,15 @@ import (
 var (
 	// ErrFenced: a newer leader has taken this job's fence. Nothing was written; step down.
 	ErrFenced = errors.New("flush: fenced off by a newer leader")
-	// ErrTransient: the transaction was not applied, or its outcome is unknown
-	// (connection lost, deadlock, lock or statement timeout). Applying the very
-	// same batch again is safe: the ledger knows.
+	// ErrTransient: the transaction was not applied, or its outcome is unknown (connection lost, deadlock, lock or statement timeout).
+	// Applying the very same batch again is safe: the ledger recognises it.
 	ErrTransient = errors.New("flush: transaction outcome unknown; safe to retry")
 	// ErrNoTable: the target table does not exist, or this user cannot see it.
 	ErrNoTable = errors.New("flush: no such table")
 	// ErrStaleStage: the stage of that id is no longer there; another process discarded it.
 	ErrStaleStage = errors.New("flush: stage is gone")
-	// ErrMoved: a shard's position in the database is not the one from which a batch starts.
-	// Nothing was written; the next run reads the position again.
+	// ErrMoved: a shard's position in the database is not the start of the batch. Nothing was written; the next run reads the position
+	// again.
 	ErrMoved = errors.New("flush: position was moved meanwhile")
 	// ErrGap: the entry of a position is no longer in the source, so unread records may be
 	// gone. Nothing was written; an operator has to decide.
@@ -64,19 +63,18 @@ func (e *TooManyDeadError) Error() string {
 // Is makes errors.Is(err, ErrTooManyDead) true.
 func (e *TooManyDeadError) Is(target error) bool { return target == ErrTooManyDead }
 
-// UncountedError is why a source cannot count its backlog now, which is no trouble of its own.
+// UncountedError is the reason why a source cannot count its backlog now, which is no failure.
 type UncountedError struct {
 	Why string
-	// Elsewhere: the leader's process counts it, and this one does not follow what changes.
+	// Elsewhere: the leader's process counts it, and this one does not follow the changes.
 	Elsewhere bool
-	// ByRun: only a run finds what has changed. The lag is known all the same: the age of the last run.
+	// ByRun: only a run finds the changes. The lag is the age of the last run even so.
 	ByRun bool
 }
 
 func (e *UncountedError) Error() string { return "flush: the backlog cannot be counted: " + e.Why }
 
-// Leadership is what a flush must know of the term that it works for. It is
-// declared here so that this package never imports the elector.
+// Leadership is the part of the term that a flush needs. It is declared here so that this package never imports the elector.
 type Leadership interface {
 	// Owner is the term's UUID.
 	Owner() string
@@ -102,15 +100,14 @@ type Fence struct {
 type Source interface {
 	// Name identifies the shard in logs and errors, for example "views:3".
 	Name() string
-	// Stage freezes what is pending under newID, or finds the stage that an
-	// earlier run left (Stage.Resumed). ok is false when nothing is pending.
+	// Stage freezes the pending changes under newID, or finds the stage that an earlier run left (Stage.Resumed). ok is false when
+	// nothing is pending.
 	//
-	// A source whose position is in the database (Guarantee.Placed) freezes nothing. It gets
-	// the recorded position, "" for none, and checks that it can continue there: else ErrGap.
+	// A source whose position is in the database (Guarantee.Placed) freezes nothing. It gets the recorded position, "" without one, and
+	// checks that it can continue there: otherwise ErrGap.
 	Stage(ctx context.Context, newID, position string) (s Stage, ok bool, err error)
-	// Read hands over the stage's records page by page until yield fails or the
-	// stage is read. It keeps at most one page ahead of yield for each lane, and does not touch
-	// a page any more that it has handed over: a huge record is cleared by then.
+	// Read hands over the stage's records page by page until yield fails or the stage is read. It keeps at most one page ahead of yield
+	// for each lane, and never touches a page that it has handed over: a huge record is cleared by then.
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 }
 
@@ -148,49 +145,46 @@ type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// Stage is what one batch consists of, frozen in Redis under an id.
+// Stage is the content of one batch, frozen in Redis under an id.
 type Stage struct {
 	ID      string
 	Parts   int   // number of deterministic parts; 0 for a source that is idempotent by nature
 	Size    int64 // records in the stage when it was found
 	Resumed bool  // an earlier run made it
-	// Note is what the operator must know: that a gap was passed, for example.
+	// Note is a message for the operator: that a gap was passed, for example.
 	Note string
 	// Job is the name of the job that staged it; the ledger has its parts under that name.
 	// Empty: the calling job.
 	Job string
-	// Rows is for Read, from the pipeline: how a source of changes finds the rows that its keys have. nil: it yields
-	// what is Gone without.
+	// Rows is for Read, from the pipeline: a source of changes finds the rows of its keys by it. nil: the source yields Gone records
+	// without it.
 	Rows RowFinder
-	// guard bounds what a pass does to rows that are there.
+	// guard bounds the changes and deletions of a pass in existing rows.
 	guard *guard
 }
 
-// Page is what one transaction writes.
+// Page is the content of one transaction.
 type Page struct {
-	// Part numbers a deterministic part of the stage; the ledger remembers it.
-	// -1: the page is idempotent (the last hash written wins) and needs no ledger, or
-	// has a Move, which is as good.
+	// Part numbers a deterministic part of the stage; the ledger remembers it. -1: the page is idempotent (the last hash written wins)
+	// and needs no ledger, or has a Move instead.
 	Part    int
 	Records []row.Record
-	// Lane is the number of the lane that writes the page, from 0. Pages of one lane are
-	// written in order, those of different lanes concurrently: all records of one row must have
-	// the same lane. Or it is InOrder, for all pages of a stage.
+	// Lane is the number of the lane that writes the page, from 0. Pages of one lane are written in order, those of different lanes
+	// concurrently: all records of one row must have the same lane. Or it is InOrder, then for all pages of the stage.
 	Lane int
-	// Move, of a source that keeps its place in the database, is the step from the
-	// page before to this one.
+	// Move is the step from the page before to this one, for a source whose position is in the database.
 	Move *Move
 	// Marks are the totals that the page's differences lead to (mode watermark).
 	Marks []Mark
-	// Left, if set, is called once the page has left its stage and nothing refers to its records any more, so that
-	// another page may have their memory; or never.
+	// Left, if set, is called once the page has left its stage and no other part refers to its records, so that another page may have
+	// their memory; it may also never be called.
 	Left func()
 }
 
 // Move takes a shard's position from one place to the next, in the transaction of
 // the records in between.
 type Move struct {
-	From, To string // From is "" at the very first
+	From, To string // "" at the very first move
 }
 
 // Mark is the total that a counter has been flushed up to (mode watermark). It is
@@ -238,20 +232,19 @@ type Batch struct {
 	Marks []Mark
 	// Bytes are those of the records' texts, for statistics.
 	Bytes int64
-	// Turn, if set, returns once all batches before this one are committed. Apply calls it
-	// once. Until then it may write Rows, and nothing else; a row that is refused is tried
-	// again behind it. Apply answers its error, and has then written nothing.
+	// Turn, if set, returns once all batches before this one are committed. Apply calls it once. Until then it may write Rows, and
+	// nothing else; A row that is refused is tried again after it. If Turn fails, Apply returns that error, and has then written nothing.
 	Turn func(ctx context.Context) error
 	// Late are further rows, sorted like Rows, and of other keys. They must not be written
 	// before Turn has returned: a batch before this one may write the same.
 	Late []row.Row
 }
 
-// Outcome is what a batch did.
+// Outcome is the result of a batch.
 type Outcome struct {
 	Applied bool // false: the ledger had it already, nothing was written
 	Rows    int64
-	// Deleted counts the rows among them that were there, and are not any more.
+	// Deleted counts the rows among them that existed and were deleted.
 	Deleted int64
 	// Ignored counts rows that the database accepted and did not write: a trigger has left
 	// them out, or has written them elsewhere.
@@ -261,8 +254,7 @@ type Outcome struct {
 
 // TableCreator is a Sink that can make tables.
 type TableCreator interface {
-	// DescribeTable returns the statement by which CreateTable would create a table, and the
-	// resulting catalogue. It does not ask the server.
+	// DescribeTable returns the statement that CreateTable would run, and the resulting catalogue. It does not ask the server.
 	DescribeTable(t row.TableSpec) (ddl string, table row.Table, err error)
 	// CreateTable creates the table, committed when it returns. It does nothing if the name
 	// exists.

@@ -12,11 +12,10 @@ import (
 )
 
 const (
-	// mostAhead is how many small pages of all shards may wait to be converted: how long Redis and
-	// the database take for a page varies, and neither should wait for the other. For a larger
-	// page its reader waits.
+	// mostAhead is how many small pages of all shards may wait for conversion: Redis and the database take varying time for a page, and
+	// neither should wait for the other. The reader of a larger page waits.
 	mostAhead = 2
-	// smallPage is how much memory a small page takes at most, in bytes.
+	// smallPage is the most memory of a small page, in bytes.
 	smallPage = 4 << 20
 )
 
@@ -24,8 +23,8 @@ const (
 type work struct {
 	page  Page
 	batch Batch
-	turn  *turn // nil: it has none to wait for
-	// settled, of a huge page, is closed once it has left its stage; else nil.
+	turn  *turn // nil: it needs no turn
+	// settled, of a huge page, is closed once the page has left its stage; nil for other pages.
 	settled chan struct{}
 	space   *mapping.Space
 }
@@ -56,19 +55,19 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan
 	return failedSource(ctx, "read", source, err)
 }
 
-// converting is what a reader and the goroutine that converts its pages have in common.
+// converting is the shared state of a reader and the goroutine that converts its pages.
 type converting struct {
 	*run
 	pages  chan taken
-	failed chan struct{} // closed with the first page that is not handed to its lane
-	err    error         // why it is not
+	failed chan struct{} // closed if a page cannot reach its lane
+	err    error         // why it cannot
 }
 
 // taken is a page that was read.
 type taken struct {
 	page Page
 	text int // bytes of its records
-	// handed, if the reader waits for that, is closed once the page's lane has it.
+	// handed, if the reader waits for this page, is closed once the page's lane has it.
 	handed chan struct{}
 }
 
@@ -101,14 +100,14 @@ func (c *converting) take(page Page) error {
 	}
 }
 
-// left counts a page no more among those that wait.
+// left frees the queue slot of a small page.
 func (r *run) left(p taken) {
 	if p.handed == nil {
 		<-r.waiting
 	}
 }
 
-// mayWait counts a page among those that wait, once there are few enough; not if one has failed.
+// mayWait takes a queue slot for a small page, once one is free; false if a page has failed.
 func (c *converting) mayWait() bool {
 	select {
 	case c.waiting <- struct{}{}:
@@ -118,7 +117,7 @@ func (c *converting) mayWait() bool {
 	}
 }
 
-// size is how long the records' texts are, and how much memory the page takes with what it is converted to, in bytes.
+// size returns the length of the records' texts, and the memory of the page with its rows, in bytes.
 func (p *Page) size() (text, memory int) {
 	const record, input = 160, 56 // of an input its text and its value
 	for i := range p.Records {
@@ -128,7 +127,7 @@ func (p *Page) size() (text, memory int) {
 	return text, memory + text
 }
 
-// small reports whether the page, with what it is converted to, takes little memory.
+// small reports whether the page with its rows takes little memory.
 func (p *Page) small() bool {
 	_, memory := p.size()
 	return memory <= smallPage
@@ -168,8 +167,8 @@ func (c *converting) one(
 	return c.hand(ctx, w, lanes[lane])
 }
 
-// hand gives a page to its lane, once few enough are under way. Behind a huge one nothing is read
-// before it has left its stage.
+// hand gives a page to its lane, once few enough are being written or wait for that. After a huge page nothing is read until it has left
+// its stage.
 func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 	select {
 	case r.underway <- struct{}{}:
@@ -194,8 +193,7 @@ func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 	}
 }
 
-// dealer says which lane writes what was read. Pages in order go to one lane after the other,
-// and each has its turn.
+// dealer chooses the lane for each page. Pages in order go to one lane after the other, and each has its turn.
 func (r *run) dealer(lanes []chan work) func(w *work) int {
 	turns, pages := r.newTurns(), 0
 	return func(w *work) int {

@@ -9,16 +9,16 @@ import (
 
 // RowFinder finds rows of a job's table.
 type RowFinder interface {
-	// RowsOf finds the rows that were made of keys of the source, each of which is a record of what its name tells. It
-	// calls each with what some of the rows tell. A row that has nothing but its key is left out where rows
-	// vanish by that.
+	// RowsOf finds the rows that were made of keys of the source, and calls each with the records of some of them. Each key is a record
+	// with the inputs that its name gives. Where a row vanishes by NULL in all columns but its key, a row with nothing but its key is
+	// left out.
 	RowsOf(ctx context.Context, keys []row.Record, each func([]row.Record) error) error
 }
 
-// keysAtOnce is of how many keys the rows are asked for by one statement.
+// keysAtOnce is how many keys one statement gets the rows of.
 const keysAtOnce = 64
 
-// finder is for a source of changes whose rows vanish with what they were made of, if only the table tells which there are.
+// finder is the RowFinder for a source of changes, if only the table knows which rows a vanished key has; otherwise nil.
 func (r *run) finder() RowFinder {
 	v := r.vanished
 	if v == nil || v.lister == nil || !v.HasMembers() && !v.empties {
@@ -37,7 +37,7 @@ func (r *run) RowsOf(ctx context.Context, keys []row.Record, each func([]row.Rec
 	return nil
 }
 
-// rowsOf finds the rows of some keys: by one statement if they are few, and else key by key.
+// rowsOf finds the rows of some keys: by one statement if they are few, otherwise key by key.
 func (r *run) rowsOf(ctx context.Context, keys []row.Record, each func([]row.Record) error) error {
 	var of [][]row.Value
 	for i := range keys {

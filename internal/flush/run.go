@@ -15,7 +15,7 @@ import (
 // takeOverTries limits how often a run raises its epoch to take the fence.
 const takeOverTries = 3
 
-// verifyEvery is the age at which the catalogue is read again.
+// verifyEvery is the age after which the catalogue is read again.
 const verifyEvery = time.Second
 
 // run is one execution of a pipeline.
@@ -28,21 +28,21 @@ type run struct {
 	result   Result
 	fresh    bool   // the table's catalogue was read just now
 	recorded string // the basis in the database: see basis
-	adoption string // what is recorded of the acceptance of its mapping: see guard
+	adoption string // the recorded acceptance of its mapping: see guard
 
-	// stop ends what is done for all shards, if there are several.
+	// stop cancels the work of all shards, if there are several.
 	stop context.CancelCauseFunc
-	// connections has room for as many as the job may have: see Config.Lanes.
+	// connections has room for as many connections as the job may use: see Config.Lanes.
 	connections chan struct{}
-	// underway has room for the pages that may wait to be written, or are.
+	// underway has room for the pages that are being written, or wait for that.
 	underway chan struct{}
-	// waiting has room for the small pages of all shards that may wait to be converted.
+	// waiting has room for the small pages of all shards that may wait for conversion.
 	waiting  chan struct{}
 	looking  sync.Mutex // guards fresh and verified while shards are flushed
-	counting sync.Mutex // guards result and taken, and what is called of the configuration
+	counting sync.Mutex // guards result and taken, and calls of the configuration's functions
 }
 
-// errTableChanged: the table differs from the one for which the mapping was compiled.
+// errTableChanged: the table differs from the compiled one.
 var errTableChanged = errors.New("the table was changed")
 
 func (r *run) all(ctx context.Context) error {
@@ -63,7 +63,7 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	if took && r.cfg.Inputs.Guarantee == row.ByChanges {
-		// Baton's own tables may have been made after the catalogue was read. SQLite takes that for another table.
+		// Baton's own tables may have been made after the catalogue was read. SQLite's identity of the table changes by that.
 		r.fresh = false
 		if err := r.verify(ctx); err != nil {
 			return err
@@ -185,7 +185,7 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 	return found[0], r.compareBasis(ctx, reread, found[0], found[1], found[2])
 }
 
-// positions are what is recorded under the names.
+// positions are the texts recorded under the names.
 func (r *run) positions(ctx context.Context, source Source, names ...string) ([]string, error) {
 	if err := r.connect(ctx); err != nil {
 		return nil, err
@@ -198,9 +198,8 @@ func (r *run) positions(ctx context.Context, source Source, names ...string) ([]
 	return found, nil
 }
 
-// verify checks that the table is still the one for which the mapping was compiled: a database
-// silently rounds to a scale that was reduced meanwhile. It runs once a run, only if there is
-// something to write, and less often if runs follow each other quickly.
+// verify checks that the table is still the one that the mapping was compiled for: a database silently rounds to a scale that was reduced
+// meanwhile. It runs once a run, only if there is something to write, and less often if runs follow each other quickly.
 func (r *run) verify(ctx context.Context) error {
 	r.looking.Lock()
 	defer r.looking.Unlock()
@@ -290,7 +289,7 @@ func (r *run) applyPlan(ctx context.Context, source Source, plan *row.Plan, b Ba
 	return r.applied(source, b, out, err, start, began)
 }
 
-// applied accounts for what the database has answered to a batch.
+// applied accounts for the database's answer to a batch.
 func (r *run) applied(source Source, b Batch, out Outcome, err error, start, began time.Time) error {
 	r.counting.Lock()
 	defer r.counting.Unlock()
@@ -317,5 +316,5 @@ func (r *run) applied(source Source, b Batch, out Outcome, err error, start, beg
 	return nil
 }
 
-// ended is why a run must begin nothing more; nil while this node leads.
+// ended is the reason why a run must begin nothing more; nil while this node leads.
 func ended(ctx context.Context) error { return context.Cause(ctx) }

@@ -7,15 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// mostShards bounds how many shards of a job are flushed at a time: each holds what it has read.
+// mostShards bounds how many shards of a job are flushed at a time: each holds the pages that it has read.
 const mostShards = 4
 
-// ShardsAtOnce is how many of so many shards are flushed at a time: while the lanes write some,
-// another one is read.
+// ShardsAtOnce is how many of the shards are flushed at a time: while the lanes write some, another one is read.
 func ShardsAtOnce(shards, lanes int) int { return min(shards, max(1, lanes)+1, mostShards) }
 
-// shards flushes all sources, some at a time. One that fails does not keep the others from being
-// flushed; a failure that is not its own ends all of them.
+// shards flushes all sources, some at a time. A shard that fails does not keep the others from being flushed; any other failure ends all
+// of them.
 func (r *run) shards(ctx context.Context, sources []Source) error {
 	if len(sources) == 1 {
 		return r.flush(ctx, sources[0])
@@ -24,12 +23,12 @@ func (r *run) shards(ctx context.Context, sources []Source) error {
 	defer stop(nil)
 	r.stop = stop
 	next := make(chan int)
-	failures := make([]error, len(sources)+1) // the last one is that of all
+	failures := make([]error, len(sources)+1) // the last one is the failure of all
 	var running sync.WaitGroup
 	var ended atomic.Bool
 	end := func(err error) {
 		ended.Store(true)
-		stop(err) // what was the first stays
+		stop(err) // the first cause stays
 	}
 	for range ShardsAtOnce(len(sources), r.cfg.Lanes) {
 		running.Go(func() {

@@ -20,11 +20,11 @@ var ErrTooManyVanished = errors.New("flush: too many rows have vanished")
 // TooManyVanishedError has the numbers. It matches ErrTooManyVanished.
 type TooManyVanishedError struct {
 	Source, Table string
-	Stale, All    int64 // rows that the pass did not find, of those that a pass has written
+	Stale, All    int64 // rows that the pass did not find, among the rows written by passes
 	MaxPct        int
-	// Deleted is how many were deleted before there were too many.
+	// Deleted is how many were deleted before that was found.
 	Deleted int64
-	// Again: every later run would begin with the same pass, so none is of use before an operator has decided.
+	// Again: every later run would begin with the same pass, so a run is useless until an operator has decided.
 	Again bool
 }
 
@@ -79,12 +79,12 @@ type vanished struct {
 	empties bool // a row vanishes by NULL in all columns but its key
 }
 
-// live are those of some rows that have more than their key.
+// live returns the rows that have more than their key.
 func (v *vanished) live(texts [][]string) [][]string {
 	return slices.DeleteFunc(texts, func(one []string) bool { return !v.Live(one) })
 }
 
-// records are what rows tell of their records.
+// records are the records that the rows imply.
 func (v *vanished) records(texts [][]string) []row.Record {
 	records := make([]row.Record, len(texts))
 	for i := range texts {
@@ -244,7 +244,7 @@ func (r *run) deleteVanished(ctx context.Context, source Source, missing []row.R
 	return r.applyPlan(ctx, source, plan, b, began)
 }
 
-// missing are those of some records that do not exist now.
+// missing returns the records that do not exist now.
 func (r *run) missing(ctx context.Context, source searcher, records []row.Record) ([]row.Record, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

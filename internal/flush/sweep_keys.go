@@ -10,27 +10,27 @@ import (
 	"baton/internal/flush/row"
 )
 
-// KeySweeper is a Source of changes that reads all of its data where it has missed some. After such a
-// pass every row of the table is searched for in the source.
+// KeySweeper is a Source of changes that reads all of its data after it has missed changes. After such a pass every row of the table is
+// searched for in the source.
 type KeySweeper interface {
 	Source
 	// Finds fails unless StillMissing can search for records by these inputs alone.
 	Finds(inputs []string) error
-	// Passed says what the reading of a stage was, once Read has returned without an error.
+	// Passed describes the reading of a stage, once Read has returned without an error.
 	Passed(s Stage) Passed
 	// Reread makes the next stage read everything. why is for the operator.
 	Reread(changed Changed, why string)
-	// Unaccounted are those of some records for which no change is pending.
+	// Unaccounted returns the records that have no pending change.
 	Unaccounted(ctx context.Context, records []row.Record) ([]row.Record, error)
-	// StillMissing returns which of the records do not exist now, but for those that the source delivers later as changes.
+	// StillMissing returns the records that do not exist now, except those that the source delivers later as changes.
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
-// Passed is what a KeySweeper has read.
+// Passed describes a reading of a KeySweeper.
 type Passed struct {
-	Everything bool  // not only what has changed
-	Missed     error // why that may have missed records that existed all the time
-	// Confirmed: an operator has said that all rows may go, so VanishedPct does not count.
+	Everything bool  // not only the changes
+	Missed     error // why the reading may have missed records that existed all the time
+	// Confirmed: an operator has confirmed that all rows may go, so VanishedPct does not count.
 	Confirmed bool
 }
 
@@ -45,10 +45,10 @@ type KeyLister interface {
 
 // KeyRange is a range of the rows of a table.
 type KeyRange struct {
-	// Of, if set, are beginnings of keys: rows with one of these. They come in any order if there are several, and
-	// else in that of the key.
+	// Of, if set, are beginnings of keys: only rows with one of these are in the range. They come in any order if there are several,
+	// otherwise in key order.
 	Of [][]row.Value
-	// Behind is the key behind which the rows are, not with several Of; nil: from the first one on.
+	// Behind, if set, limits the range to rows after that key, not with several Of; nil: from the first row on. from the first one on.
 	Behind []row.Value
 	Limit  int
 }
@@ -139,7 +139,7 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 // errLeft ends a sweep that has deleted as many rows as it may.
 var errLeft = errors.New("flush: more rows have vanished than were accepted")
 
-// eachKeyPage goes through rows of the table in the order of its key, and leaves out those that have nothing but that.
+// eachKeyPage goes through rows of the table in key order, and leaves out those with nothing but their key.
 func (r *run) eachKeyPage(ctx context.Context, which KeyRange, do func(texts [][]string) error) error {
 	for {
 		texts, err := r.keyRows(ctx, which)

@@ -11,15 +11,14 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A mark is the flushed total of a counter, as plain decimal digits, and a hash of the source's
-// value if that was refused:
+// A mark is the flushed total of a counter, in plain decimal digits, and a hash of the source's value if that was refused:
 //
 //	17
 //	17 refused 9f86d081884c7d65
 //	 refused 9f86d081884c7d65
 const refusedMark = " refused "
 
-// maxTotal is how many characters a total may have: every database keeps as many.
+// maxTotal is the most characters of a total: every database can store that many.
 const maxTotal = 200
 
 // parseMark parses a mark; known is "" for a counter without one.

@@ -15,28 +15,25 @@ import (
 // page before it.
 const InOrder = -1
 
-// ErrGaveWay says that a batch was begun before its turn and then held up those before it, or one of
-// them has failed. Nothing was written.
+// ErrGaveWay says that a batch was begun before its turn, and then held up earlier ones, or an earlier one has failed. Nothing was
+// written.
 var ErrGaveWay = errors.New("flush: batch gave way to the ones before it")
 
-// mostPatience bounds how long a batch that was begun ahead of its turn waits while nothing is
-// committed, unless the job says more: Retry.GiveWay, and twice the time that it took itself. What
-// it has locked may be what those before it wait for, and no database sees that.
+// mostPatience bounds how long a batch begun ahead of its turn waits without any commit: Retry.GiveWay plus twice the time that the batch
+// itself took. A larger Retry.GiveWay counts alone. Earlier batches may wait for its locks, and no database detects that.
 const mostPatience = time.Second
 
-// mostApart bounds for how many batches nothing is begun ahead of its turn, after one has
-// given way. It doubles from one to the next.
+// mostApart bounds for how many batches none is begun ahead of its turn, after one has given way. It doubles from one to the next.
 const mostApart = 256
 
-// turns are the batches of a stage that are committed one after the other, although several
-// lanes write them. See "Lanes" in DESIGN.md.
+// turns are the batches of a stage that are committed in order, although several lanes write them. See "Lanes" in DESIGN.md.
 type turns struct {
 	plan    *row.Plan
 	ahead   *ahead
 	giveWay time.Duration
 
 	mu       sync.Mutex
-	last     *turn   // the one that was read last
+	last     *turn   // the newest one
 	pending  []*turn // not committed, in their order
 	progress chan struct{}
 }
@@ -45,9 +42,9 @@ type turns struct {
 type turn struct {
 	of       *turns
 	rows     []row.Row
-	before   *turn         // nil for the first; what it has is gone once it is over
+	before   *turn         // nil for the first, and once its own page has left the stage
 	begun    chan struct{} // closed once it has a connection, or needs none
-	over     chan struct{} // closed once it is committed, or never will be
+	over     chan struct{} // closed once the batch is committed, or never will be
 	failed   error         // why it never will be; set before over is closed
 	released chan struct{} // closed once its page has left the stage, or never will
 	stuck    error         // why it never will; set before released is closed
@@ -58,7 +55,7 @@ func (r *run) newTurns() *turns {
 	return &turns{plan: r.m.Plan(), ahead: &r.ahead, giveWay: r.cfg.Retry.GiveWay, progress: make(chan struct{})}
 }
 
-// next is the turn of the batch that was read last.
+// next is the turn of the newest batch.
 func (q *turns) next(rows []row.Row) *turn {
 	t := &turn{
 		of: q, rows: rows, before: q.last,
@@ -71,8 +68,7 @@ func (q *turns) next(rows []row.Row) *turn {
 	return t
 }
 
-// begin waits until the batch before has a connection: it must not wait for one that this
-// one holds.
+// begin waits until the batch before has a connection: it must not wait for the connection that this one holds.
 func (t *turn) begin(ctx context.Context) error {
 	if t == nil || t.before == nil {
 		return nil
@@ -92,7 +88,7 @@ func (t *turn) hasBegun() {
 	}
 }
 
-// end tells that the batch is committed, or why it never will be: then none behind it will.
+// end marks the batch as committed, or as failed with err: then no later batch is committed.
 func (t *turn) end(err error) {
 	if t == nil {
 		return
@@ -110,7 +106,7 @@ func (t *turn) end(err error) {
 	q.progress = make(chan struct{})
 }
 
-// leave waits until the page before has left the stage; it fails if that has.
+// leave waits until the page before has left the stage; it fails if that page failed to leave.
 func (t *turn) leave() error {
 	if t == nil || t.before == nil {
 		return nil
@@ -119,7 +115,7 @@ func (t *turn) leave() error {
 	return t.before.stuck
 }
 
-// left tells that the page has left the stage, or why it never will.
+// left marks the page as out of the stage, or as failed to leave with err.
 func (t *turn) left(err error) {
 	if t == nil {
 		return
@@ -143,8 +139,7 @@ func (t *turn) wait(ctx context.Context) error {
 	}
 }
 
-// waitAhead is wait of a batch whose rows are written; it took so long. It gives way if
-// nothing is committed for too long.
+// waitAhead is wait for a batch whose rows are written; took is how long that lasted. It gives way if nothing is committed for too long.
 func (t *turn) waitAhead(ctx context.Context, took time.Duration) error {
 	patience := max(t.of.giveWay, min(t.of.giveWay+2*took, mostPatience))
 	for {
@@ -167,8 +162,7 @@ func (t *turn) waitAhead(ctx context.Context, took time.Duration) error {
 	}
 }
 
-// split parts the rows into those that may be written now, and those that a batch before
-// this one writes, too.
+// split divides the rows into those that may be written now, and those that an earlier batch writes, too.
 func (t *turn) split() (now, late []row.Row) {
 	q := t.of
 	q.mu.Lock()
@@ -186,8 +180,7 @@ func (t *turn) split() (now, late []row.Row) {
 	return splitKeys(q.plan, t.rows, others)
 }
 
-// splitKeys parts rows into those whose keys none of the others have, and the rest. All of
-// them are sorted by key.
+// splitKeys divides rows into those whose keys are in no other batch, and the rest. All of them are sorted by key.
 func splitKeys(plan *row.Plan, rows []row.Row, others [][]row.Row) (now, late []row.Row) {
 	shared := make([]bool, len(rows))
 	n := 0
@@ -222,12 +215,12 @@ func splitKeys(plan *row.Plan, rows []row.Row, others [][]row.Row) (now, late []
 	return now, late
 }
 
-// ahead decides whether batches are begun ahead of their turns. Where they hold each other up,
-// each time costs what they had done: then it is left for a while, and longer the more often.
+// ahead decides whether batches are begun ahead of their turns. If batches hold each other up, each time costs the work done ahead: then
+// none is begun ahead for a while, longer after each time.
 type ahead struct {
 	mu    sync.Mutex
-	apart int // batches until it is tried again
-	next  int // what apart will be
+	apart int // batches until the next try
+	next  int // the next value of apart
 	times int64
 }
 
@@ -250,7 +243,7 @@ func (a *ahead) gaveWay() {
 	a.times++
 }
 
-// went: a batch that was begun ahead was committed.
+// went counts a batch begun ahead that was committed.
 func (a *ahead) went() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// The poll interval of sources that cannot wait by themselves: while there is work, and after two
-// seconds without. In between it is a twentieth of the time without work.
+// The poll interval of sources that cannot wait alone: while there is work, and after two seconds without. In between it is a twentieth
+// of the time without work.
 const (
 	askEvery     = 10 * time.Millisecond
 	askEveryIdle = 100 * time.Millisecond
 )
 
-// Wait returns when a source may have work, or with an error: that of ctx when it has
-// ended, or of a source that cannot be asked. Sources that can wait do, all at the same
-// time; the others are asked again and again whether anything is pending. It leaves nothing
-// behind: every wait has ended when it returns.
+// Wait returns when a source may have work, or with an error: that of ctx when it has ended, or of a source that fails. Sources that can
+// wait do so, all at the same time; the others are polled for pending changes. It leaves nothing behind: every wait has ended when it
+// returns.
 //
 // Wake makes it return, too.
 //
@@ -44,12 +43,12 @@ func (p *Pipeline) Wait(ctx context.Context) error {
 	return err
 }
 
-// Wake makes the present Wait return, or the next one, so that a run begins after this call even if nothing is pending:
-// once that run has succeeded, everything older is known to be flushed.
+// Wake makes the present Wait return, or the next one, so that a run begins after this call even without pending changes: once that run
+// has succeeded, everything older is flushed.
 func (p *Pipeline) Wake() {
 	select {
 	case p.woken <- struct{}{}:
-	default: // one that has not been waited for yet is as good
+	default: // an entry that no Wait has taken yet does the same
 	}
 }
 
@@ -100,7 +99,7 @@ func (p *Pipeline) pending(ctx context.Context, sources []Source) (bool, error) 
 	return some, nil
 }
 
-// ask asks until something is pending.
+// ask polls until changes are pending.
 func ask(ctx context.Context, pending func(context.Context) (bool, error)) error {
 	began := time.Now()
 	for {
