@@ -7,7 +7,7 @@ import (
 	"baton/internal/flush"
 )
 
-// Recorded reads what is recorded under a name beside the place of a job, without its fence; "" for nothing.
+// Recorded reads the text recorded under a name beside the place of a job, without its fence; "" without one.
 func (s *Store) Recorded(ctx context.Context, job, name string) (text string, err error) {
 	err = s.transact(ctx, fmt.Sprintf("read %s of job %q", name, job), func(tx Session) error {
 		found, err := s.lookUp(ctx, tx, job, "positions", []string{positionName(name)})
@@ -19,7 +19,7 @@ func (s *Store) Recorded(ctx context.Context, job, name string) (text string, er
 	return text, err
 }
 
-// Replace replaces what is recorded under a name. ErrMoved if it is not old any more.
+// Replace replaces the text recorded under a name. ErrMoved if it is no longer old.
 func (s *Store) Replace(ctx context.Context, job, name, old, text string) error {
 	return s.transact(ctx, fmt.Sprintf("record %s of job %q", name, job), func(tx Session) error {
 		if err := tx.Run(ctx, Task{Query: "begin"}); err != nil {

@@ -17,7 +17,7 @@ var errApplied = errors.New("the ledger has this batch already")
 // Apply writes one batch in one transaction: see flush.Sink, and the package's
 // documentation for why applying it again after any error is safe.
 func (s *Store) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
-	if b.Turn != nil && s.dialect.OneWriter { // those before could not write any more
+	if b.Turn != nil && s.dialect.OneWriter { // otherwise the batches before could not write
 		if err := b.Turn(ctx); err != nil {
 			return flush.Outcome{}, s.failed(ctx, "wait for the batches before", err)
 		}
@@ -75,9 +75,8 @@ func (a *application) run(ctx context.Context, tx Session) error {
 	return tx.Commit(ctx)
 }
 
-// write begins, asks the ledger and writes the rows, all in one go where the database can. A
-// batch that is begun ahead of its turn writes first what it may, and asks the ledger when its
-// turn has come.
+// write begins, asks the ledger and writes the rows, in one round trip where the database can. A batch begun before its turn first writes
+// the rows that it may, and asks the ledger when its turn has come.
 func (a *application) write(ctx context.Context, tx Session) error {
 	begin := []Task{{Query: "begin"}}
 	if a.batch.Turn == nil {
@@ -101,7 +100,7 @@ func (a *application) write(ctx context.Context, tx Session) error {
 	return a.retry(ctx, tx, append(aside, late...))
 }
 
-// put does what comes before, and writes rows. It returns those that are refused.
+// put runs the tasks before, and writes rows. It returns the refused ones.
 func (a *application) put(ctx context.Context, tx Session, before []Task, rows []row.Row) (aside []refusedRow, err error) {
 	for _, g := range a.groups(rows) {
 		write := a.writeGroup
@@ -117,7 +116,7 @@ func (a *application) put(ctx context.Context, tx Session, before []Task, rows [
 	return aside, tx.Run(ctx, before...)
 }
 
-// task writes the rows of a group. It counts those that are deleted, and those that a trigger leaves out.
+// task writes the rows of a group. It counts the deleted rows, and those that a trigger leaves out.
 func (a *application) task(g group) Task {
 	t := g.task()
 	t.deleted = func(rows int64) { a.deleted += rows }
@@ -130,21 +129,20 @@ func (a *application) task(g group) Task {
 // Changes reports whether an upsert with the plan changes an existing row.
 func Changes(p *row.Plan) bool { return len(p.Columns) > len(p.Key) }
 
-// adds: the plan adds to a column of an existing row.
+// adds reports whether the plan adds to a column of an existing row.
 func adds(p *row.Plan) bool {
 	return len(p.Key) > 0 && slices.ContainsFunc(p.Columns, func(c row.PlanColumn) bool { return c.Op == row.OpAdd })
 }
 
-// judgedApart: databases check the row that an upsert would insert, also where one is there,
-// and that one may fit where this does not. They refuse -1 for an unsigned column although
-// 10 - 1 fits, and a row whose columns that the plan leaves out have their defaults, although
-// those of the row that is there are others.
+// judgedApart reports whether the database may refuse an upsert although the update alone would fit: databases check the row to be
+// inserted even where the key exists. They refuse -1 for an unsigned column although 10 - 1 fits. They also check the defaults of columns
+// that the plan leaves out, although the existing row has other values there.
 func (g group) judgedApart() bool {
 	leavesOut := len(g.plan.Columns) < len(g.plan.Table.Columns) && !g.plan.Table.UpsertOnly
 	return g.updates() && (adds(g.plan) || leavesOut)
 }
 
-// updates: an existing row is changed, not kept and not replaced.
+// updates reports whether an existing row is changed, not kept and not replaced.
 func (g group) updates() bool { return len(g.plan.Key) > 0 && !g.plan.Keep && !g.replace }
 
 // ledgerJob is the job's name in the batch's ledger entries.

@@ -12,21 +12,20 @@ import (
 
 // Database is a database that a dialect has opened.
 type Database interface {
-	// Session is a connection of one's own; nothing is begun yet.
+	// Session is a connection for the caller alone; it has begun no transaction.
 	Session(ctx context.Context) (Session, error)
 	Table(ctx context.Context, name string) (row.Table, error)
 	// Absent adds a finding if the database does not exist and connecting would create it. A
 	// server is never absent.
 	Absent(r *Report) bool
 	inspector
-	// Settings is the statement that a transaction outside of batches begins with; "" where the
-	// connections themselves have their settings.
+	// Settings is the first statement of a transaction outside of batches; "" where the connections themselves have their settings.
 	Settings() string
 	// Plain is the same database for statements outside of batches. release frees its resources.
 	Plain() (db *sql.DB, release func() error)
 	Ping(ctx context.Context) error
-	// Certified: several servers accept writes, and each learns of the others' writes only at
-	// COMMIT. It is known after the first connection.
+	// Certified: several servers accept writes, and each learns of the others' writes only at COMMIT. It is certain after the first
+	// connection.
 	Certified() bool
 	Close() error
 }
@@ -36,9 +35,8 @@ type Session interface {
 	// Run does the tasks in order, in as few round trips as the database allows. Refused rows are
 	// passed to the task's Refused, or are a *Refusal; the transaction stays usable.
 	Run(ctx context.Context, tasks ...Task) error
-	// Read runs a statement that answers rows, and calls each for every one until it
-	// fails. The text has a ? for each argument; these are as Argument makes them. A
-	// value of a row may be an argument of another statement.
+	// Read runs a statement that returns rows, and calls each for every row until each fails. The text has a ? for each argument; these
+	// are as Argument makes them. A value of a row may be an argument of another statement.
 	Read(ctx context.Context, text string, args []any, each func(row []any) error) error
 	// Narrow: the database cannot hold every character.
 	Narrow() bool
@@ -59,9 +57,8 @@ type Task struct {
 	Rows []row.Row
 	// Update: change the one row if it exists, and do not insert it.
 	Update bool
-	// Probe: write nothing. Then is called with 0 only if it is certain that the database would
-	// take none of the rows, nor, with Update, has one of them. It is set for dialects with that
-	// capability only.
+	// Probe: write nothing. Then is called with 0 only if the database would certainly take no row and, with Update, certainly has no
+	// such row. It is set for dialects with that capability only.
 	Probe bool
 	// Replace: delete the rows first.
 	Replace bool
@@ -69,14 +66,14 @@ type Task struct {
 	// with that capability only.
 	UpdateFirst bool
 
-	// Refused, if set, is called for rows that the database refused; the task continues after
-	// them. Piece is the number of rows per statement if some may be refused; 0: all.
+	// Refused, if set, is called for rows that the database refused; the task continues after them. Piece is the number of rows per
+	// statement if some may be refused; 0: all.
 	Refused func(Refusal)
 	Piece   int
 
 	// ignored is called with the number of rows that the database accepted and did not write.
 	ignored func(rows int64)
-	// deleted is called with the number of rows that the database deleted, and did not get back.
+	// deleted is called with the number of rows that the database deleted, without those that were inserted again.
 	deleted func(rows int64)
 	// Then is called with the number of rows that the statement touched. Its error ends the run.
 	Then func(touched int64) error
@@ -119,7 +116,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%d rows refused: %v", r.S
 
 func (r *Refusal) Unwrap() error { return r.Cause }
 
-// MaxStatements bounds what one connection keeps prepared.
+// MaxStatements bounds how many statements one connection keeps prepared.
 const MaxStatements = 500
 
 // Millis are whole milliseconds, at least one.

@@ -33,8 +33,8 @@ func (a *application) letter(p *row.Plan, refused row.Row, cause error) row.Dead
 	return row.DeadLetter{Record: row.RecordJSON(a.plan.Inputs, refused.Record), Error: why}
 }
 
-// buryAll inserts the dead letters. A statement may hold no record of that length: then
-// the letter has the beginnings of its texts, and the whole record is in parts beside it.
+// buryAll inserts the dead letters. The database may accept no statement with a record of that length: then the letter has the beginnings
+// of its texts, and the whole record is in parts beside it.
 func (a *application) buryAll(ctx context.Context, tx Session) error {
 	if len(a.dead) == 0 {
 		return nil
@@ -50,9 +50,8 @@ func (a *application) buryAll(ctx context.Context, tx Session) error {
 	return err
 }
 
-// bury makes the tasks that insert the dead letters. Their ids are hashes of content and position,
-// so that a batch without a ledger entry that is applied again finds its dead letters and does not
-// add others.
+// bury makes the tasks that insert the dead letters. Their ids are hashes of content and position. So a batch without a ledger entry that
+// is applied again finds its dead letters and does not add others.
 func (a *application) bury(form func(text string) string, inParts bool) []Task {
 	tasks := make([]Task, 0, len(a.dead))
 	seen := make(map[string]int, len(a.dead))
@@ -77,7 +76,7 @@ func (a *application) bury(form func(text string) string, inParts bool) []Task {
 	return tasks
 }
 
-// parts cuts a record into what any database takes in one statement. No character is cut.
+// parts cuts a record into pieces that any database takes in one statement. No character is cut.
 func parts(record string) []string {
 	var all []string
 	for len(record) > maxPart {
@@ -110,7 +109,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// maxText is how much of each text a letter has whose record is in parts, in bytes.
+// maxText is how many bytes of each text are in a letter whose record is in parts.
 const maxText = 1024
 
 func deadID(job, batch string, part, n int, record string) string {
@@ -118,9 +117,8 @@ func deadID(job, batch string, part, n int, record string) string {
 	return hex.EncodeToString(h[:16])
 }
 
-// storable takes out what no text column can hold: a dead letter must not be
-// refused itself. RecordJSON never writes such bytes; an error that quotes a
-// value may.
+// storable removes characters that no text column can hold: a dead letter must not be refused itself. RecordJSON never writes such bytes;
+// an error that quotes a value may.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -14,7 +14,7 @@ import (
 
 // Errors of the search for one dead letter, matched by errors.Is.
 var (
-	// ErrNoLetter: no dead letter has such an id, here and now.
+	// ErrNoLetter: no dead letter with such an id exists here now.
 	ErrNoLetter = errors.New("no such dead letter")
 	// ErrManyLetters: several dead letters have an id that begins so.
 	ErrManyLetters = errors.New("several dead letters have an id that begins so")
@@ -28,7 +28,7 @@ type Letter struct {
 	Error            string    // why
 }
 
-// LetterFilter picks dead letters: those of which everything that is set here is true.
+// LetterFilter picks dead letters: those that match every field that is set.
 type LetterFilter struct {
 	Job    string
 	Within time.Duration // not older than this; whole seconds
@@ -36,8 +36,7 @@ type LetterFilter struct {
 	Text   string        // stands in the record or in the error, letter by letter
 }
 
-// Letters lists dead letters, the newest first, at most limit. Records are cut to so
-// many characters; 0: they are whole.
+// Letters lists dead letters, the newest first, at most limit. It cuts their records to that many characters; 0 leaves them whole.
 func (s *Store) Letters(ctx context.Context, f LetterFilter, limit, record int) ([]Letter, error) {
 	c, err := s.condition(ctx, f)
 	if err != nil {

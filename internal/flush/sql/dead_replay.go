@@ -11,17 +11,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Errors of a replay, matched by errors.Is. The letter is as it was.
+// Errors of a replay, matched by errors.Is. The letter is unchanged.
 var (
 	// ErrReplayed: the letter was replayed before.
 	ErrReplayed = errors.New("the dead letter was replayed already")
 	// ErrRowThere: the table has a row of the record's key, which may be newer.
 	ErrRowThere = errors.New("the table has a row of that key, and it may be newer than the record")
-	// ErrStillRefused: the database does not take the row now either.
+	// ErrStillRefused: the database refuses the row again.
 	ErrStillRefused = errors.New("it still does not fit")
 )
 
-// Replay is one dead letter that is to be written after all.
+// Replay is one dead letter that is to be written.
 type Replay struct {
 	ID, Job string
 	Plan    *row.Plan // of the job as it is now
@@ -33,20 +33,19 @@ type Replay struct {
 	Sum bool
 }
 
-// The repetition of a replay whose outcome is unknown.
+// The repetition of a replay with unknown outcome.
 const (
 	replayTries = 5
 	replayWait  = 100 * time.Millisecond
 )
 
-// Replay writes a dead letter's row and removes the letter, in one transaction that
-// the ledger remembers: however often it is asked for, and by whomever, it happens
-// once. See DESIGN.md of package flush for why it takes no fence.
+// Replay writes a dead letter's row and removes the letter, in one transaction that the ledger remembers: it happens once, for any number
+// of requests from any number of operators. See DESIGN.md of package flush for why it takes no fence.
 func (s *Store) Replay(ctx context.Context, r Replay) error {
 	for try := 1; ; try++ {
 		err := s.replay(ctx, r)
 		switch {
-		case err == nil, errors.Is(err, ErrReplayed) && try > 1: // that was us, and the answer was lost
+		case err == nil, errors.Is(err, ErrReplayed) && try > 1: // our own earlier try, whose answer was lost
 			return nil
 		case !errors.Is(err, flush.ErrTransient) || try == replayTries || ctx.Err() != nil:
 			return err
@@ -60,7 +59,7 @@ func (s *Store) Replay(ctx context.Context, r Replay) error {
 }
 
 func (s *Store) replay(ctx context.Context, r Replay) error {
-	if err := s.Migrate(ctx); err != nil { // to a table that older versions do not have
+	if err := s.Migrate(ctx); err != nil { // to tables that older versions lack
 		return err
 	}
 	var verdict error // our own: the connection is sound
@@ -77,7 +76,7 @@ func (s *Store) replay(ctx context.Context, r Replay) error {
 		if done {
 			batch.Rows = nil
 		}
-		// No shard has this batch: it must not be recorded as one's newest.
+		// No shard has this batch: it must not be recorded as the newest one of a shard.
 		s.newest.Store(newestKey{r.Job, ""}, batch.ID)
 		a := application{store: s, fence: flush.Fence{Job: r.Job}, plan: plan, batch: batch}
 		verdict, err = a.replay(ctx, tx, r)

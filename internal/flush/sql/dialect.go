@@ -6,20 +6,18 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Dialect is one kind of database as a value: all that the transaction, the migrations
-// and the letters must know of it. A capability is a field.
+// Dialect is one kind of database as a value, for the transaction, the migrations and the letters. A capability is a field.
 type Dialect struct {
-	// Files are queries.sql, which has what the common file lacks or says otherwise,
-	// preflight.sql, and migrations.
+	// Files are queries.sql, with the queries that the common file lacks or that differ, preflight.sql, and migrations.
 	Files fs.FS
-	Goose string // what goose calls it; "" where one transaction does all migrations
+	Goose string // goose's name of it; "" where one transaction does all migrations
 	Quote Quote
 	Words Words
 
 	// Open checks a DSN. It does not connect.
 	Open func(Setup) (Database, error)
-	// Column is the column that a table made by baton has for one of a kind; false if
-	// there is none. In a key some databases need a type of limited length.
+	// Column is the column for one of a kind in a table made by baton; false if there is none. In a key some databases need a type of
+	// limited length.
 	Column func(c row.Column, inKey bool) (row.Column, bool)
 	// TableOptions end CREATE TABLE.
 	TableOptions string
@@ -29,24 +27,22 @@ type Dialect struct {
 	// column's name; MaxList bounds its length, 0: any.
 	List    func(values []string) (condition string, args []any)
 	MaxList int
-	// Same, if set, is the condition that a column, %s, has the value ?, where a plain comparison does
-	// not do for all types.
+	// Same, if set, is the condition that a column, %s, has the value ?, where a plain comparison is wrong for some types.
 	Same func(c row.Column) string
 	// ComparesRows: a comparison of rows, (a, b) > (1, 2), uses an index.
 	ComparesRows bool
 	// OneWriter: a transaction that has written keeps all others from writing.
 	OneWriter bool
-	// UpdatesFirst, if set, says whether a Task's UpdateFirst is done for rows of a plan, for
-	// many of them by one statement.
+	// UpdatesFirst, if set, reports whether a Task's UpdateFirst is possible for rows of a plan, for many of them by one statement.
 	UpdatesFirst func(*row.Plan) bool
-	// Probes: a Task's Probe costs less than to try a few rows.
+	// Probes: a Task's Probe costs less than a few single tries.
 	Probes bool
 
-	// Judge says what an error means for a batch.
+	// Judge returns the meaning of an error for a batch.
 	Judge func(error) Verdict
-	// Explain is the database's own message, with what it says beside it.
+	// Explain returns the database's own message and its details.
 	Explain func(error) string
-	// LacksTable says that a query has named a table which is not there.
+	// LacksTable reports whether a query failed because a table is missing.
 	LacksTable func(error) bool
 }
 
@@ -60,13 +56,12 @@ type Words struct {
 	Contains string // %s contains ?, letter by letter
 }
 
-// Setup is what a database is opened with.
+// Setup holds the settings for opening a database.
 type Setup struct {
 	DSN      string
 	MaxConns int
 	Limits   Limits
 	Queries  Queries
-	// Pooled: a pooler may give each transaction another session of the server. Without it a
-	// database finds that out by itself, where it can.
+	// Pooled: a pooler may give each transaction another session of the server. Without it a database finds that out alone, where it can.
 	Pooled bool
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// OtherElectionError means that a job of this name has its fence, ledger and positions under another lock.
-// To go on from them would count what another Redis has as ours.
+// OtherElectionError means that a job of this name has its fence, ledger and positions under another lock. To continue from them would
+// treat data of another Redis as ours.
 type OtherElectionError struct{ Job, Table, LockKey, Ours string }
 
 func (e *OtherElectionError) Error() string {
@@ -32,8 +32,8 @@ func (s *Store) ownFence(ctx context.Context, tx Session, job string) error {
 	return err
 }
 
-// others names the jobs of other elections that write to this database, as a set. Their letters and fences are
-// not ours to show, to count or to drop.
+// others returns the names of other elections' jobs that write to this database, as a set. Their letters and fences are not ours: they
+// must not be shown, counted or dropped.
 func (s *Store) others(ctx context.Context) (map[string]bool, error) {
 	found := map[string]bool{}
 	if s.lockKey == "" {

@@ -18,8 +18,8 @@ func (s *Store) HighestFence(ctx context.Context, jobs []string) (highest flush.
 	return slices.MaxFunc(fences, func(a, b flush.Fence) int { return cmp.Compare(a.Epoch, b.Epoch) }), nil
 }
 
-// Fences are the fences of these jobs, of those that have one, without their nodes. It
-// makes no tables: without baton's own it fails.
+// Fences are the fences of these jobs, without their nodes; a job without a fence is left out. It makes no tables: without baton's own it
+// fails.
 func (s *Store) Fences(ctx context.Context, jobs []string) ([]flush.Fence, error) {
 	if s.database.Absent(&Report{}) {
 		return nil, nil

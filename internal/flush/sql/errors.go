@@ -13,7 +13,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Verdict is what an error of the database means for a batch.
+// Verdict is the meaning of a database's error for a batch.
 type Verdict uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	Lasting Verdict = iota
 	// Passing means that the batch was not applied, or its outcome is unknown. It may be applied again.
 	Passing
-	// Refused means that the database does not take the value of some row.
+	// Refused means that the database refuses the value of some row.
 	Refused
 )
 
@@ -56,7 +56,7 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	return wrapped
 }
 
-// clean hides secrets of the DSN in the words of an error.
+// clean hides secrets of the DSN in the text of an error.
 func (s *Store) clean(err error) error {
 	said := err.Error()
 	if shown := s.shown(said); shown != said {

@@ -66,14 +66,12 @@ func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error 
 	}
 }
 
-// ErrFenceMoved is the answer where the fence is not the one any more that was to be
-// replaced.
+// ErrFenceMoved means that the fence to be replaced is not there any more.
 var ErrFenceMoved = errors.New("another node has taken the fence meanwhile")
 
-// ResetFence replaces a fence with an invalid epoch, also by a lower one. Every batch checks owner
-// and epoch, so a holder of the old fence can no longer write. Only the holder of the job's lock
-// may call it, when no earlier leader trusts its lease any more. ErrFenceMoved if the fence is not
-// old.
+// ResetFence replaces a fence with an invalid epoch, also by a lower one. Every batch checks owner and epoch, so a holder of the old
+// fence can no longer write. Only the holder of the job's lock may call it, when no earlier leader trusts its lease any longer.
+// ErrFenceMoved if the fence is not old.
 func (s *Store) ResetFence(ctx context.Context, old, f flush.Fence) error {
 	return s.transact(ctx, fmt.Sprintf("reset the fence of job %q", f.Job), func(tx Session) error {
 		if err := tx.Run(ctx, Task{Query: "begin"}); err != nil {
@@ -97,8 +95,8 @@ func (s *Store) ResetFence(ctx context.Context, old, f flush.Fence) error {
 // checkFence locks the fence's row and requires it to be exactly f's. From its answer to the end of
 // the transaction no other node can take over.
 //
-// A cluster that certifies transactions has no locks between servers: there the check is a write,
-// and of the check and a take-over on another server the later one cannot commit.
+// A cluster that certifies transactions has no locks between servers. There the check is a write: if the check and a take-over on another
+// server meet, the later one cannot commit.
 func (s *Store) checkFence(ctx context.Context, tx Session, f flush.Fence, query string) error {
 	certified, written := s.database.Certified(), false
 	if certified {
@@ -116,7 +114,7 @@ func (s *Store) checkFence(ctx context.Context, tx Session, f flush.Fence, query
 		return err
 	case held.Epoch != f.Epoch || held.Owner != f.Owner:
 		return &flush.FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
-	case certified: // it came between the two statements, and a reading proves nothing here
+	case certified: // it came between the two statements, and a read proves nothing here
 		return fmt.Errorf("the server lags behind the take-over: %w", flush.ErrTransient)
 	}
 	return nil

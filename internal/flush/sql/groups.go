@@ -10,18 +10,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// group is rows of a batch that are written in the same way.
+// group holds rows of a batch that are written in the same way.
 type group struct {
 	plan *row.Plan // the batch's, or a variant of it without some columns
 	rows []row.Row // with the values of plan's columns
 	// replace: existing rows are deleted first.
 	replace bool
-	// needs, if set, is the column without which the table takes no new row, and of
-	// which these rows have no value.
+	// needs, if set, is a column that the table requires of a new row, and that these rows have no value for.
 	needs *row.Column
-	// updateFirst: existing rows are updated first, and only the others upserted.
+	// updateFirst: existing rows are updated first, and only the others are upserted.
 	updateFirst bool
-	// most, if set, bounds the pieces in which the rows are written.
+	// most, if set, is the largest size of the pieces that the rows are written in.
 	most int
 	// passed: the database has taken these rows in a piece that was undone because of another row.
 	passed bool
@@ -36,7 +35,7 @@ func (g group) of(from, to int) group {
 	return g
 }
 
-// and is the group with the rows of another one behind its own, none of which it shares.
+// and is the group with the rows of another one after its own, in a new slice if it has none.
 func (g group) and(other group) group {
 	if len(g.rows) == 0 {
 		g = other
@@ -66,10 +65,9 @@ func (m manner) compare(other manner) int {
 	return strings.Compare(m.mask, other.mask)
 }
 
-// groups parts the rows of the batch by the manner in which they are written. Whole
-// rows, with the deletions, come first, the others in an order that is the same for
-// every batch; within each the rows stay in the order of their keys. Rows that cannot
-// be written at all are dead.
+// groups divides the rows of the batch by the manner in which they are written. Whole rows, with the deletions, come first, the others in
+// an order that is the same for every batch; within each the rows stay in the order of their keys. Rows that cannot be written at all are
+// dead.
 func (a *application) groups(rows []row.Row) []group {
 	var out []group
 	plain, parts := part(rows)
@@ -96,7 +94,7 @@ func (a *application) groups(rows []row.Row) []group {
 	return out
 }
 
-// part returns the rows that are written as a whole, or deleted, and the others.
+// part returns the rows that are written as a whole, or deleted, and the others by their manner.
 func part(rows []row.Row) (plain []row.Row, parts map[manner][]row.Row) {
 	for i := range rows {
 		r := &rows[i]
@@ -142,7 +140,7 @@ func mannerOf(r *row.Row) manner {
 	return m
 }
 
-// pick leaves the absent values out.
+// pick leaves out the absent values.
 func pick(rows []row.Row, mask string) []row.Row {
 	out := slices.Clone(rows) // the batch may be applied again
 	values := make([]row.Value, 0, len(rows)*len(mask))
@@ -183,8 +181,7 @@ type variantKey struct {
 	mask string
 }
 
-// needed is a column that a new row cannot do without and that p does not write. What
-// is compiled from a mapping writes all such columns.
+// needed is a column that a new row requires and that p does not write. A plan compiled from a mapping writes all such columns.
 func needed(p *row.Plan) *row.Column {
 	for i := range p.Table.Columns {
 		if c := &p.Table.Columns[i]; !c.Nullable && !c.Default && !c.Generated && !HasColumn(p, c.Name) {
@@ -196,8 +193,8 @@ func needed(p *row.Plan) *row.Column {
 
 var errNoValues = errors.New("the record has no value for any column")
 
-// unwritable is the reason why no row of the group can be written, regardless of the table's
-// rows. p is the plan of which g's is a variant.
+// unwritable is the reason why no row of the group can be written, regardless of the table's rows. p is the plan that g's plan is a
+// variant of.
 func (g group) unwritable(p *row.Plan, mask string) error {
 	if mask == "" {
 		return nil
@@ -220,9 +217,8 @@ func needs(g group) error {
 	return &WrongValue{*g.needs, "a new row needs it, and the record has no value for it"}
 }
 
-// patch does what comes before, and updates rows that the table would not take as new ones. It
-// returns those that are not there or are refused. An upsert would not do: databases check the row
-// that it would insert, also where there is one already.
+// patch runs the tasks before, and sets aside rows that the table would refuse as new ones, for updates. It returns those rows. An upsert
+// would fail: databases check the row to be inserted even where the key exists.
 func (a *application) patch(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
 	if err := tx.Run(ctx, before...); err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func (s *Store) keyRows(ctx context.Context, tx Session, p *row.Plan, which flus
 	return found[:min(len(found), which.Limit)], nil
 }
 
-// halves are both halves of several; none of one.
+// halves returns both halves of several, and nothing for one.
 func halves[T any](all []T) [][]T {
 	if len(all) < 2 {
 		return nil
@@ -58,8 +58,8 @@ func halves[T any](all []T) [][]T {
 	return [][]T{all[:len(all)/2], all[len(all)/2:]}
 }
 
-// byIndex has what is read next follow an index up to its limit. Without statistics, as of a table that was just
-// filled, PostgreSQL takes the rows behind a key for few: it would read all of them, and sort them, for each page anew.
+// byIndex makes the next query follow an index up to its limit. Without statistics, as for a table that was just filled, PostgreSQL
+// expects few rows after a key: it would read and sort all of them for each page.
 func (s *Store) byIndex(ctx context.Context, tx Session) error {
 	if !s.guesses() {
 		return nil
@@ -67,7 +67,7 @@ func (s *Store) byIndex(ctx context.Context, tx Session) error {
 	return tx.Run(ctx, Task{Query: "begin"}, Task{Query: "by_index"})
 }
 
-// guesses: the database chooses its way by how many rows it expects, even where it has no statistics.
+// guesses reports whether the database plans by expected numbers of rows, even without statistics.
 func (s *Store) guesses() bool { return s.queries["by_index"] != "" }
 
 // listing is the statement that lists a range of keys.
@@ -90,14 +90,14 @@ func (w *walk) listing(which flush.KeyRange) (query string, args []any) {
 	switch {
 	case len(which.Of) > 1:
 		if lead == 1 && w.store.guesses() {
-			order = w.list() // or 64 keys, which it takes for a third of the table, would be searched for in all of it
+			order = w.list() // otherwise it expects 64 keys to be a third of the table, and searches all of it
 		}
 	case len(rest.key) == 0:
 		if which.Behind != nil {
-			where += " AND 1 = 0" // it is the only one
+			where += " AND 1 = 0" // there is only one row with that key
 		}
 	default:
-		// Not by all columns of the key: MariaDB would sort by the text that they begin with, though it is always the same.
+		// Not by all columns of the key: MariaDB would sort by the leading text, though that is constant.
 		order = rest.list()
 		if which.Behind != nil {
 			where += " AND " + rest.compare(">", ">", arguments(which.Behind[lead:]), &args)

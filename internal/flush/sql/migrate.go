@@ -34,7 +34,7 @@ func (s *Store) fill() *strings.Replacer {
 	)
 }
 
-// wholeSeconds rounds up: to these settings 0 would mean at once, or never.
+// wholeSeconds rounds up: in these settings 0 would mean at once, or never.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
@@ -81,8 +81,8 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		}
 		defer s.unlockMigrations(conn)
 	}
-	// goose creates this table too, but in two steps and before it takes a lock: a node that reads
-	// between the steps, or dies there, blocks all nodes.
+	// goose creates this table too, but in two steps and before it takes a lock: a node that reads between the steps, or dies there,
+	// blocks all other nodes.
 	for _, name := range []string{"version_table", "version_zero"} {
 		if _, err := conn.ExecContext(ctx, s.queries[name]); err != nil {
 			return fmt.Errorf("create the table of versions: %w", err)
@@ -93,9 +93,8 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		if err == nil || ctx.Err() != nil || s.queries["migrate_lock"] != "" && !s.database.Certified() {
 			return err
 		}
-		// SQLite has no lock to hold over a whole migration, and on a cluster that of one
-		// server is none on the others. Another process may have been faster; what it did
-		// is there now.
+		// SQLite has no lock to hold over a whole migration, and on a cluster that of one server is none on the others. Another process
+		// may have been faster; then its tables are there now.
 	}
 	return err
 }
@@ -123,10 +122,10 @@ func (s *Store) migrateAtOnce(ctx context.Context, conn *sql.Conn) error {
 	})
 }
 
-// errBehind: baton's tables are not there, or those of an older version.
+// errBehind: baton's tables are missing, or those of an older version.
 var errBehind = errors.New("baton's tables are not up to date")
 
-// migrations does those that the database has not had yet.
+// migrations runs those that the database has not had yet.
 func (s *Store) migrations(ctx context.Context, tx *sql.Tx) error {
 	var version int64
 	if err := tx.QueryRowContext(ctx, s.queries["version"]).Scan(&version); err != nil {
@@ -178,7 +177,7 @@ func versionOf(file string) (int64, error) {
 	return strconv.ParseInt(number, 10, 64)
 }
 
-// newestVersion is that of the tables which this program makes.
+// newestVersion is the version of the tables that this program makes.
 func (s *Store) newestVersion() (int64, error) {
 	files, err := fs.Glob(s.dialect.Files, "migrations/*.sql")
 	if err != nil {
@@ -187,8 +186,7 @@ func (s *Store) newestVersion() (int64, error) {
 	return versionOf(files[len(files)-1])
 }
 
-// current reports whether nothing is to be done, which needs no right to create
-// tables.
+// current reports whether all migrations are done. It needs no right to create tables.
 func (s *Store) current(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) (bool, error) {
@@ -197,7 +195,7 @@ func (s *Store) current(ctx context.Context, db interface {
 		return false, err
 	}
 	var version int64
-	// An error is most likely that there is no such table; any other one comes again.
+	// An error is most likely that there is no such table; any other one will come again.
 	found := db.QueryRowContext(ctx, s.queries["version"]).Scan(&version)
 	return found == nil && version >= want, nil
 }

@@ -12,8 +12,7 @@ import (
 // Quote is how a kind of database quotes an identifier: " or `.
 type Quote string
 
-// split takes schema.table apart. A part in quotes is taken literally, so that
-// a name with a dot in it can be said.
+// split takes schema.table apart. A part in quotes is taken literally, so that a name may contain a dot.
 func (q Quote) split(name string) []string {
 	var parts []string
 	var part strings.Builder

@@ -8,30 +8,28 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A batch in which rows are refused is written in pieces: of a piece the database takes all rows
-// or none. Where it says which row is at fault, that one is set aside, and the rows before and
-// after it are pieces of their own; where it does not, the piece is halved. The best size of
-// pieces follows from how often rows are refused, which is remembered from batch to batch.
+// A batch with refused rows is written in pieces: the database takes all rows of a piece, or no row of it. Where the database points to
+// the refused row, that row is set aside, and the rows before and after it are pieces of their own; where it does not, the piece is
+// halved. The best size of pieces follows from how often rows are refused, which is remembered from batch to batch.
 
 const (
-	// pieceWorth is what one more piece costs, in values.
+	// pieceWorth is the cost of one more piece, in values.
 	pieceWorth = 60
-	// memoryRows is after how many rows what was known before them counts half.
+	// memoryRows is the number of rows after which older counts weigh half.
 	memoryRows = 5000
 )
 
-// tally counts what came of rows.
+// tally counts the outcomes of rows.
 type tally struct {
-	rows    float64 // that were tried
+	rows    float64 // tried
 	refused float64
-	rescued float64 // of those that were refused, those that an update has written
+	rescued float64 // refused at first, and written by an update
 }
 
-// piece is the best size of pieces for so many rows of a plan.
+// piece is the best size of pieces for that many rows of a plan.
 //
-// With pieces of g rows, each of which is refused with probability p, a row bears 1/g of what
-// another piece costs, and p·g/2 rows written in vain, and undone. It is a power of two, since
-// databases prepare a statement for each size.
+// With pieces of g rows, where each row is refused with probability p, a row bears 1/g of the cost of one more piece, and p·g/2 rows that
+// are written in vain and undone. It is a power of two, since databases prepare a statement for each size.
 func (t tally) piece(p *row.Plan, rows int) int {
 	if refused := t.refused; refused > 0 {
 		best := math.Sqrt(pieceWorth / float64(len(p.Columns)) * t.rows / refused)
@@ -42,14 +40,13 @@ func (t tally) piece(p *row.Plan, rows int) int {
 	return rows
 }
 
-// habit is what is remembered of the rows of a plan.
+// habit remembers the outcomes for rows of a plan.
 type habit struct {
 	mu sync.Mutex
 	tally
 }
 
-// expect is what is to be expected of so many rows of the plan: in which pieces they are best begun,
-// 0 if at once.
+// expect predicts the outcomes for that many rows of the plan, and the best size of their first pieces, 0 for all at once.
 func (h *habit) expect(p *row.Plan, rows int) (t tally, piece int, updateFirst bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +61,7 @@ func (h *habit) expect(p *row.Plan, rows int) (t tally, piece int, updateFirst b
 	return t, t.piece(p, rows), false
 }
 
-// remember replaces what was known.
+// remember replaces the remembered counts.
 func (h *habit) remember(t tally) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,14 +79,13 @@ func (s *Store) habit(p *row.Plan) *habit {
 	return s.habits.Get(p, func(*row.Plan) *habit { return &habit{} })
 }
 
-// refusedPiece is rows of which one at least was refused.
+// refusedPiece is a piece with at least one refused row.
 type refusedPiece struct {
 	group
 	Refusal
 }
 
-// writeGroup does what comes before the rows of a group, and writes them. It returns those that
-// are refused, each set aside.
+// writeGroup runs the tasks before, and writes the rows of a group. It returns the refused rows, each set aside.
 func (a *application) writeGroup(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
 	h := a.store.habit(g.plan)
 	seen, size, updateFirst := h.expect(g.plan, len(g.rows))
@@ -114,9 +110,8 @@ func (a *application) writeGroup(ctx context.Context, tx Session, before []Task,
 	return aside, nil
 }
 
-// remaining is what is to be written of pieces that were refused, and the rows that are at fault.
-// The rows before those have passed, and so are written at once, all of them together; those after
-// them are pieces again, as large as others. Of a piece of which no row is known to be at fault
+// remaining returns the rows still to be written of refused pieces, and the refused rows. The rows before a refused row have passed: they
+// are written next, all of them together. Those after it are pieces again, as large as others. Of a piece whose refused row is unknown,
 // each half is a piece.
 func remaining(refused []refusedPiece) (parts []group, ones []refusedRow) {
 	var passed, untried group
@@ -142,8 +137,8 @@ func remaining(refused []refusedPiece) (parts []group, ones []refusedRow) {
 	return parts, ones
 }
 
-// rescue tries rows that were refused at once again, with updates first, where that may make a
-// difference to many of them. It returns those that are still refused.
+// rescue tries rows that were refused at once again, with updates first, where that may help many of them. It returns those that are
+// still refused.
 func (a *application) rescue(ctx context.Context, tx Session, refused []refusedPiece, seen *tally) ([]refusedPiece, error) {
 	if !a.updatesFirst(refused[0].plan) || !refused[0].judgedApart() {
 		return refused, nil
@@ -198,9 +193,8 @@ func (a *application) writeParts(
 	return refused, nil
 }
 
-// count counts what came of parts, of which some pieces were refused, and returns what is to be
-// expected of those that are to be tried again. The rows of a piece are counted up to that which
-// is at fault; where that is not known, once it is.
+// count counts the outcomes of parts, of pieces that were refused among them, and returns the expectation for the rows to be tried again.
+// The rows of a piece are counted up to the refused one; where that is unknown, they are counted once it is found.
 func (t *tally) count(parts []group, refused []refusedPiece) (expected tally) {
 	var open tally
 	for _, part := range parts {
@@ -224,20 +218,19 @@ func (t *tally) count(parts []group, refused []refusedPiece) (expected tally) {
 type refusedRow struct {
 	group
 	cause error
-	// since is how many rows of the batch were written when it was last tried by itself.
+	// since is how many rows of the batch were written when this row was last tried alone.
 	since   int64
 	written bool
 }
 
-// never: a row was not tried by itself yet, or not in every way.
+// never: a row was not tried alone yet, or not in every way.
 const never = -1
 
 // chunkAlone is how many single rows are tried in one go.
 const chunkAlone = 250
 
-// retry tries rows that were refused by themselves, for as long as it helps: one may have been
-// refused because of another of its piece, and one may have referred to another row of the batch
-// that was written after it. What remains are dead letters.
+// retry tries refused rows alone, as long as that helps: one may have been refused because of another row of its piece, or because it
+// refers to a row of the batch that was written after it. The remaining rows are dead letters.
 func (a *application) retry(ctx context.Context, tx Session, aside []refusedRow) error {
 	for again := true; again; {
 		again = false
@@ -262,8 +255,7 @@ func (a *application) retry(ctx context.Context, tx Session, aside []refusedRow)
 	return nil
 }
 
-// alone tries rows each by itself, where that makes a difference as a mere update first. A row
-// that cannot be inserted is only updated.
+// alone tries each row alone, first as a mere update where that makes a difference. A row that cannot be inserted is only updated.
 func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) error {
 	before := a.written
 	var tried []*refusedRow
@@ -295,8 +287,8 @@ func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) 
 	return tx.Run(ctx, tasks...)
 }
 
-// inVain reports whether it is certain that none of these rows would be written if each were tried
-// by itself, as far as one statement can tell. Each keeps the reason for which it was refused.
+// inVain reports whether one statement has proved that the database would take no row of these if each were tried alone. Each row keeps
+// the reason of its refusal.
 func (a *application) inVain(ctx context.Context, tx Session, tried []*refusedRow) (vain bool, err error) {
 	if !a.store.dialect.Probes || len(tried) < leastProbed {
 		return false, nil
@@ -315,7 +307,7 @@ func (a *application) inVain(ctx context.Context, tx Session, tried []*refusedRo
 	return vain, tx.Run(ctx, probe)
 }
 
-// leastProbed: fewer rows cost less by themselves.
+// leastProbed: fewer rows cost less if tried alone.
 const leastProbed = 4
 
 // updatesFirst reports whether one statement updates rows of the plan, and inserts the others.
@@ -323,7 +315,7 @@ func (a *application) updatesFirst(p *row.Plan) bool {
 	return a.store.dialect.UpdatesFirst != nil && a.store.dialect.UpdatesFirst(p)
 }
 
-// single is the task that tries a row by itself.
+// single is the task that tries a row alone.
 func (a *application) single(l *refusedRow, update bool) Task {
 	t := a.task(l.group)
 	t.UpdateFirst = l.judgedApart() && a.updatesFirst(l.plan)

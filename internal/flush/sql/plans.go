@@ -8,8 +8,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// maxPlans bounds a cache: a plan is replaced when its table or its configuration
-// changes, and the old one is never seen again.
+// maxPlans bounds a cache: a plan is replaced when its table or its configuration changes, and the old one is never used again.
 const maxPlans = 64
 
 // PlanCache keeps a dialect's compiled statements by plan.

@@ -11,9 +11,8 @@ import (
 	"baton/internal/flush"
 )
 
-// Positions reads the recorded positions of shards: see flush.Sink. It locks the fence's row, which
-// a transaction holds from its check to the end of its COMMIT: a transaction whose reply was lost
-// has ended when this reads.
+// Positions reads the recorded positions of shards: see flush.Sink. It locks the fence's row, which a transaction holds from its check to
+// the end of its COMMIT: a transaction whose reply was lost has ended when this method reads.
 func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) ([]string, error) {
 	return s.recorded(ctx, f, "positions", positionName, shards)
 }
@@ -84,9 +83,9 @@ func (a *application) move() Task {
 	return Task{Query: "position_move", Args: []any{m.To, a.fence.Job, shard, m.From}, Then: then}
 }
 
-// elsewhere judges a move whose start was not found: an earlier attempt at this batch has made it,
-// or another batch has moved the position. It reads in a transaction of its own: rows that were sent
-// along with the move may have been refused, and then that one is good for nothing any more.
+// elsewhere judges a move whose start was not found: either an earlier try of this batch has made it, or another batch has moved the
+// position. It reads in a transaction of its own: rows sent along with the move may have been refused, and then the batch's transaction
+// is unusable.
 func (a *application) elsewhere(ctx context.Context) error {
 	found, err := a.store.Positions(ctx, a.fence, []string{a.batch.Shard})
 	switch {

@@ -17,10 +17,9 @@ type PreflightTable struct {
 	Insert, Update, Delete bool
 }
 
-// Preflight checks what can lose data or stop every flush: the server's durability, and the rights
-// to baton's own tables. It writes nothing and ends with ctx. A failed check is a finding, too.
-// usable is false if checks of tables would fail as well. created: all jobs that write there make
-// their tables themselves.
+// Preflight checks for faults that can lose data or stop every flush: the server's durability, and the rights to baton's own tables. It
+// writes nothing and ends with ctx. A failed check is a finding, too. usable is false if checks of tables would fail as well. created:
+// all jobs that write there make their tables themselves.
 func (s *Store) Preflight(ctx context.Context, created bool) (findings []finding.Finding, usable bool) {
 	r := &Report{subject: fmt.Sprintf("database %q", s.name), Created: created}
 	if s.database.Absent(r) {
@@ -39,8 +38,7 @@ func (s *Store) Preflight(ctx context.Context, created bool) (findings []finding
 	return r.findings, true
 }
 
-// PreflightTable checks the table of a job: rights, triggers, and unique indexes by which rows can
-// collide.
+// PreflightTable checks the table of a job: rights, triggers, and unique indexes that rows can collide in.
 func (s *Store) PreflightTable(ctx context.Context, t PreflightTable) []finding.Finding {
 	r := &Report{subject: fmt.Sprintf("job %q", t.Job)}
 	s.inspection(r, func(i inspector, q Queries) { i.InspectTable(ctx, q, t, r) })
@@ -98,7 +96,7 @@ type UniqueIndex struct {
 	Plain   bool     // whole columns of all rows
 }
 
-// foreign are the unique indexes that rows are not found by.
+// foreign are the unique indexes other than those of the job's key.
 func foreign(p *row.Plan, all []UniqueIndex) []UniqueIndex {
 	var key []string
 	for _, k := range p.Key {
@@ -155,8 +153,7 @@ func (r *Report) Denied(table string, lacking []string, grant string) {
 		"every batch fails; nothing is lost, the changes wait in Redis until its memory is full", grant)
 }
 
-// Needs are the rights that a job's statements take, each with its column; the
-// column is "" for a right to the whole table.
+// Needs are the rights that a job's statements require, each with its column; the column is "" for a right to the whole table.
 func (t PreflightTable) Needs() (rights, columns []string) {
 	need := func(right, column string) { rights, columns = append(rights, right), append(columns, column) }
 	for i, c := range t.Plan.Columns {
@@ -177,8 +174,7 @@ func (t PreflightTable) Needs() (rights, columns []string) {
 	return rights, columns
 }
 
-// What findings have in common. A batch is removed from Redis once the database has said
-// that it is committed.
+// Texts that several findings use. A batch is removed from Redis once the database has reported its commit.
 const (
 	GoneForGood = "batches that the server has confirmed, and that baton has removed from Redis"
 	FailsForNow = "every batch fails; nothing is lost, the changes wait in Redis until its memory is full"

@@ -11,16 +11,14 @@ import (
 // pruneChunk is how many rows the query "prune" deletes at most.
 const pruneChunk = 1000
 
-// Prune deletes ledger entries that are no longer needed and returns their number: those older than
-// olderThan, except for each shard's newest batch.
+// Prune deletes ledger entries that are no longer needed and returns their number: those older than olderThan, except for each shard's
+// newest batch.
 //
-// The entries of a stage must outlive the stage, or what is in the table already
-// would be added again, and a stage may lie in Redis for any time: while nodes are
-// down, or after its job or its shard was taken out of the configuration. But a
-// shard has one stage at a time, and gets a new one only after the old one was
-// discarded. So of any shard all batches but the newest are gone from Redis, and the
-// database alone can tell. olderThan is for a Redis that was restored from a
-// snapshot, and with it stages that had been discarded: that must not be older.
+// The entries of a stage must outlive the stage: otherwise rows that are in the table already would be added again. And a stage may lie
+// in Redis for any time: while nodes are down, or after its job or its shard was taken out of the configuration. But a shard has one
+// stage at a time, and gets a new one only after the old one was discarded. So all batches of a shard except the newest are gone from
+// Redis, and the database can tell that alone. olderThan is for a Redis restored from a snapshot, together with stages that had been
+// discarded: the snapshot must not be older than that.
 //
 // Each chunk is a transaction of its own; it may end with ctx between any two.
 func (s *Store) Prune(ctx context.Context, olderThan time.Duration) (deleted int64, err error) {

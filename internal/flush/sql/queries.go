@@ -17,9 +17,8 @@ var common embed.FS
 // Queries are the fixed statements of one kind of database, by name.
 type Queries map[string]string
 
-// loadQueries reads the file of "-- name: x" sections and fills in what stands in braces.
-// A query of a later
-// directory replaces that of an earlier one.
+// loadQueries reads the file of "-- name: x" sections and replaces the names in braces. A query of a later directory replaces that of an
+// earlier one.
 func loadQueries(fill *strings.Replacer, file string, dirs ...fs.FS) (Queries, error) {
 	q := Queries{}
 	for _, dir := range dirs {

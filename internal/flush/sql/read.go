@@ -68,7 +68,7 @@ const (
 	dateText      = "2006-01-02"
 )
 
-// AppendText appends what databases read as the value.
+// AppendText appends a text that databases read as the value.
 func AppendText(buf []byte, v *row.Value) []byte {
 	switch v.Kind() {
 	case row.KindInteger:
@@ -85,8 +85,7 @@ func AppendText(buf []byte, v *row.Value) []byte {
 	return append(buf, v.Text()...)
 }
 
-// TimeUnit is the step of a time with so many digits after the second; a
-// microsecond if digits is none of 0 to 5.
+// TimeUnit is the step of a time with that many digits after the second; a microsecond for digits outside 0 to 5.
 func TimeUnit(digits int) time.Duration {
 	if digits < 0 || digits > 5 {
 		return time.Microsecond

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// rowsAsked is how many rows one statement finds by a key of one column, keysSpelled by one of several.
+	// rowsAsked is how many rows one statement finds by a key of one column, keysSpelled by a key of several columns.
 	rowsAsked, keysSpelled = 256, 64
 )
 
-// ReadRows reads rows by their keys and calls each for every one that there is, with the texts of the plan's
-// columns; a time is in UTC. It may call each for other rows, too, whose keys are equal to the column.
+// ReadRows reads rows by their keys and calls each for every row found, with the texts of the plan's columns; a time is in UTC. It may
+// call each for other rows, too, whose keys are equal in the column's collation.
 func (s *Store) ReadRows(ctx context.Context, p *row.Plan, keys [][]row.Value, each func(cells []row.Raw) error) error {
 	const doing = "read rows by their keys"
 	tx, err := s.database.Session(ctx)

@@ -13,7 +13,7 @@ import (
 
 // Options configure a Store.
 type Options struct {
-	Name string // the database's name in the configuration; every error has it
+	Name string // the database's name in the configuration; every error contains it
 	// DSN is a URL or keyword string for PostgreSQL, user:password@tcp(host:port)/database
 	// for MySQL, a file's path for SQLite. It never appears in an error.
 	DSN    string
@@ -25,7 +25,7 @@ type Options struct {
 	TTL      time.Duration
 	MaxConns int  // batches at the same time; default 4. SQLite: always 1
 	Pooled   bool // see Setup.Pooled
-	// Hide, if set, takes secrets out of what a driver's error says.
+	// Hide, if set, removes secrets from the text of a driver's error.
 	Hide func(said string) string
 }
 
@@ -54,8 +54,7 @@ type Store struct {
 
 var _ flush.Sink = (*Store)(nil)
 
-// Limits are the time limits that the server keeps for us, and the one that we
-// keep because a server that hangs keeps none.
+// Limits are the time limits that the server enforces, and the one that we enforce because a server that hangs enforces none.
 type Limits struct {
 	Lock, Statement, Idle, Trip time.Duration
 }
@@ -105,7 +104,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.failed(ctx, "ping", s.database.Ping(ctx))
 }
 
-// Close ends all connections. Call it when nothing uses the store any more.
+// Close ends all connections. Call it when the store is not used any longer.
 func (s *Store) Close() error {
 	if err := s.database.Close(); err != nil {
 		return fmt.Errorf("database %q: close: %w", s.name, err)
@@ -121,7 +120,7 @@ func (s *Store) Table(ctx context.Context, name string) (row.Table, error) {
 	return t, s.failed(ctx, fmt.Sprintf("read the columns of table %q", name), err)
 }
 
-// transact runs work in a session of its own and rolls back what work has not committed.
+// transact runs work in a session of its own and rolls back everything that work has not committed.
 func (s *Store) transact(ctx context.Context, doing string, work func(Session) error) error {
 	tx, err := s.database.Session(ctx)
 	if err != nil {
@@ -129,7 +128,7 @@ func (s *Store) transact(ctx context.Context, doing string, work func(Session) e
 	}
 	ended := false
 	defer func() {
-		if !ended { // a panic: others need the connection, and the rows that are locked
+		if !ended { // a panic: others need the connection, and the locked rows
 			tx.Close(false)
 		}
 	}()

@@ -63,8 +63,8 @@ type walk struct {
 	generation string   // quoted
 }
 
-// walk calls each for every stretch behind a key, until that answers false. A stretch
-// goes from behind its first bound up to its second one; a bound that is nil is none.
+// walk calls each for every stretch after a key, until each returns false. A stretch goes from after its first bound up to its second
+// one; nil means no bound.
 func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each func(w *walk, behind, edge []any) (bool, error)) error {
 	const doing = "find rows that have vanished"
 	tx, err := s.database.Session(ctx)
@@ -97,7 +97,7 @@ func (s *Store) newWalk(session Session, p *row.Plan) *walk {
 	return w
 }
 
-// edge is the key that ends the stretch behind a key; nil if the table ends before.
+// edge is the key that ends the stretch after a key; nil if the table ends before.
 func (w *walk) edge(ctx context.Context, behind []any) (edge []any, err error) {
 	where, args := w.between(behind, nil)
 	query := fmt.Sprintf(w.store.queries["stale_edge"], w.list(), w.table, where, sweepStretch-1)
