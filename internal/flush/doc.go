@@ -9,10 +9,8 @@
 //
 //	compile      the table's catalogue and the job's columns become a Mapping
 //	take over    the job's fence in the database gets this term's epoch, once a term
-//
-// stage        the pending changes are frozen in Redis under an id, or the stage
-// that an earlier run left is found
-//
+//	stage        the pending changes are frozen in Redis under an id, or the stage
+//	             that an earlier run left is found
 //	  read       a page of the stage ...
 //	  convert    ... becomes rows, unique by key and sorted by key, and dead letters
 //	  apply      one transaction: ledger, rows, dead letters, last the fence
@@ -22,8 +20,7 @@
 // A run may end between any two of these, or in the middle of one, by an error, by a crash or because the leadership is over. The next
 // run, on any node, starts at the top and finds one of these:
 //
-// found                               consequence
-//
+//	found                               consequence
 //	nothing staged                      a new stage
 //	a stage, not or partly applied      the ledger skips the parts that are in the
 //	                                    database; the others are applied

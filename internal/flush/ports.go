@@ -233,7 +233,7 @@ type Batch struct {
 	// Bytes are those of the records' texts, for statistics.
 	Bytes int64
 	// Turn, if set, returns once all batches before this one are committed. Apply calls it once. Until then it may write Rows, and
-	// nothing else; A row that is refused is tried again after it. If Turn fails, Apply returns that error, and has then written nothing.
+	// nothing else; a row that is refused is tried again after it. If Turn fails, Apply returns that error, and has then written nothing.
 	Turn func(ctx context.Context) error
 	// Late are further rows, sorted like Rows, and of other keys. They must not be written
 	// before Turn has returned: a batch before this one may write the same.

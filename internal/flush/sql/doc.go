@@ -77,15 +77,13 @@
 //   - The check of the fence and COMMIT go to one session: a pooler keeps it for a transaction until
 //     the server says that it has ended. If that session is lost, the pooler closes our connection;
 //     no COMMIT reaches another one.
-//
-// - A transaction of its own finds out the outcome of a COMMIT, by the fence's row and the ledger's
-// key. The old transaction has these locks, no matter which process has its connection.
+//   - A transaction of its own finds out the outcome of a COMMIT, by the fence's row and the ledger's
+//     key. The old transaction has these locks, no matter which process has its connection.
 //   - A dead leader's open transaction: when our connection ends, the pooler closes the server's and
 //     the server rolls back. If our host or process freezes, or the pooler does not notice, the
 //     limits of the transaction itself end it in the server: it holds them, not the pooler.
-//
-// - A transaction that waits in the pooler for a session may still begin and write after its
-// leader is gone. It is rolled back: COMMIT is sent only after the answer to the check of the fence.
+//   - A transaction that waits in the pooler for a session may still begin and write after its
+//     leader is gone. It is rolled back: COMMIT is sent only after the answer to the check of the fence.
 //   - The lock of the migrations is their transaction's, and goes with it.
 //
 // # Requirements of a table
