@@ -44,7 +44,8 @@ func sampled(pkg string) bool { return in(pkg, "test/crash", "test/docs") }
 
 // walks are the tests that follow the documentation with servers and daemons. The rest of test/docs
 // reads the pages: links, configurations, names, translations.
-const walks = "^(TestEveryBlockIsRunOrChecked|TestTheExamplesOfEverySourceReachTheirTables|TestTutorialToTheLetter|TestReadmesExampleToTheLetter)$"
+const walks = "^(TestEveryBlockIsRunOrChecked|TestTheExamplesOfEverySourceReachTheirTables|" +
+	"TestTutorialToTheLetter|TestReadmesExampleToTheLetter|TestAdoptToTheLetter)$"
 
 func not(f func(string) bool) func(string) bool { return func(pkg string) bool { return !f(pkg) } }
 
