@@ -58,6 +58,7 @@ type Database struct {
 	server *SQLDaemon // nil for SQLite
 	t      testing.TB // nil outside tests
 	own    *Server    // nil if the server is shared with other tests
+	pooler *Daemon    // nil if the DSN is the server's
 }
 
 // CreateDatabase makes an empty database on this server.
@@ -179,13 +180,18 @@ func (db *Database) Query(ctx context.Context, query string, args ...any) ([][]s
 	return all, rows.Err()
 }
 
-// Addr is the server's host:port.
-func (db *Database) Addr() string { return db.server.Addr() }
+// Addr is the host:port of the server, or of the pooler before it.
+func (db *Database) Addr() string {
+	if db.pooler != nil {
+		return db.pooler.Addr()
+	}
+	return db.server.Addr()
+}
 
 // DSNThrough is the DSN by way of a proxy to Addr.
 func (db *Database) DSNThrough(p *Proxy) string { return db.server.engine.dsn(p.Addr(), db.name) }
 
-// Proxy is a new proxy in front of this database's server.
+// Proxy is a new proxy in front of Addr.
 func (db *Database) Proxy() *Proxy {
 	db.t.Helper()
 	return NewProxy(db.t, db.Addr())

@@ -17,16 +17,28 @@ import (
 // pool_mode.
 func PgBouncer(t testing.TB, db *Database, mode string) string {
 	t.Helper()
+	return db.behind(t, mode).DSN
+}
+
+// Pooled is an empty database of a PostgreSQL behind a PgBouncer in transaction mode. The test's own
+// statements go past the PgBouncer.
+func Pooled(t testing.TB) *Database {
+	t.Helper()
+	return Postgres(t).behind(t, "transaction")
+}
+
+// behind is the same database with the address of a PgBouncer.
+func (db *Database) behind(t testing.TB, mode string) *Database {
+	t.Helper()
 	d, err := runPgBouncer(db.DSN, mode)
 	if err != nil {
 		t.Fatalf("start a PgBouncer for this test: %v", err)
 	}
 	newServer(t, d)
-	dsn, err := replaceHost(db.DSN, d.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dsn
+	behind := *db
+	behind.pooler = d
+	behind.DSN = db.server.engine.dsn(d.Addr(), db.name)
+	return &behind
 }
 
 func replaceHost(dsn, host string) (string, error) {

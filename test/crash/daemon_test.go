@@ -50,7 +50,7 @@ func TestLeaderFrozenPastItsLeaseStepsDownWhenItWakes(t *testing.T) {
 	var cells waiting // for leases to run out
 	for _, d := range databases() {
 		cells.run(t, d.name, func(t *testing.T) {
-			p := newPair(t, newLab(t, d.make(t)))
+			p := newPair(t, newLab(t, d))
 			tables := []string{"people", "counts"}
 			if everything() {
 				tables = append(tables, captured)

@@ -17,6 +17,7 @@ import (
 
 // lab is one kind of database, a Redis for locks, and one for data: it may be the same.
 type lab struct {
+	name  string // of the kind of database
 	db    *testsupport.Database
 	redis *testsupport.Redis
 	data  *testsupport.Redis
@@ -69,7 +70,7 @@ func everywhere(t *testing.T, test func(t *testing.T, l *lab)) {
 	for _, d := range databases() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newLab(t, d.make(t)))
+			test(t, newLab(t, d))
 		})
 	}
 }
@@ -80,12 +81,23 @@ type database struct {
 }
 
 func databases() []database {
-	return []database{{"postgres", testsupport.Postgres}, {"mariadb", testsupport.MariaDB}, {"sqlite", testsupport.SQLite}}
+	return []database{
+		{inPostgres, testsupport.Postgres}, {inPool, testsupport.Pooled}, {inMariaDB, testsupport.MariaDB}, {inSQLite, testsupport.SQLite},
+	}
 }
 
-func newLab(t *testing.T, db *testsupport.Database) *lab {
+// The kinds of databases.
+const (
+	inPostgres = "postgres"
+	inPool     = "pgbouncer" // a PostgreSQL behind a PgBouncer in transaction mode
+	inMariaDB  = "mariadb"
+	inSQLite   = "sqlite"
+)
+
+func newLab(t *testing.T, d database) *lab {
 	t.Helper()
-	l := &lab{db: db, redis: testsupport.StartRedis(t), test: t, free: map[time.Duration][]*observed{}}
+	db := d.make(t)
+	l := &lab{name: d.name, db: db, redis: testsupport.StartRedis(t), test: t, free: map[time.Duration][]*observed{}}
 	if l.data = l.redis; db.Driver == "mysql" { // one database has its data in a store of its own
 		l.data = testsupport.StartRedis(t)
 	}
@@ -140,7 +152,7 @@ func (l *lab) open(t *testing.T, s spec, observe func(boundary) error) *stores {
 func ignore(boundary) error { return nil }
 
 // hasServer says whether there is a connection to the database that can break.
-func (l *lab) hasServer() bool { return l.db.Driver != "sqlite" }
+func (l *lab) hasServer() bool { return l.name != inSQLite }
 
 // nothingLeft asserts that no stage, id or mark of any cell has stayed in Redis.
 func (l *lab) nothingLeft(t *testing.T) {

@@ -180,7 +180,7 @@ func (l *lab) passed(t *testing.T) map[kind][]point {
 	t.Helper()
 	undisturbed.Lock()
 	defer undisturbed.Unlock()
-	if all, ok := undisturbed.passed[l.db.Driver]; ok {
+	if all, ok := undisturbed.passed[l.name]; ok {
 		return all
 	}
 	all := map[kind][]point{}
@@ -198,7 +198,7 @@ func (l *lab) passed(t *testing.T) map[kind][]point {
 			}
 		}
 	}
-	undisturbed.passed[l.db.Driver] = all
+	undisturbed.passed[l.name] = all
 	return all
 }
 
@@ -251,7 +251,7 @@ func (l *lab) share(of trial, i int, points []point, servers bool) []point {
 		}
 		turns := turnsAt(p, servers)
 		turn := (at + i) % len(turns)
-		if turns[turn] == l.db.Driver || p.Layer == "sql" && lonely(sqltest.Step(p.Step)) {
+		if turns[turn] == l.name || p.Layer == "sql" && lonely(sqltest.Step(p.Step)) {
 			mine = append(mine, p)
 		}
 	}
@@ -260,14 +260,14 @@ func (l *lab) share(of trial, i int, points []point, servers bool) []point {
 
 // turnsAt are the databases that take turns at a point. PostgreSQL comes by a third of the steps
 // in the database, where each has a way of its own, and by fewer of the others: it makes a
-// process for each connection. servers leaves SQLite out.
+// process for each connection. A pooler matters in the database alone. servers leaves SQLite out.
 func turnsAt(p point, servers bool) []string {
-	const pg, maria, lite = "postgres", "mysql", "sqlite"
+	const pg, pool, maria, lite = inPostgres, inPool, inMariaDB, inSQLite
 	switch {
 	case p.Layer == "sql" && servers:
-		return []string{pg, maria, maria}
+		return []string{pg, maria, pool, maria, maria}
 	case p.Layer == "sql":
-		return []string{pg, maria, lite}
+		return []string{pg, maria, pool, lite, lite}
 	case servers:
 		return []string{pg, maria, maria, maria, maria, maria, maria} // as many as there are sources
 	}
@@ -340,7 +340,7 @@ func TestTrialsAndDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
 		return // nobody takes turns
 	}
 	for _, b := range boundaries() {
-		common, drivers, met := true, map[string]bool{}, map[trial]bool{}
+		common, in, met := true, map[string]bool{}, map[trial]bool{}
 		for i, k := range kinds() {
 			if never(k, b) != "" {
 				common = false
@@ -350,7 +350,7 @@ func TestTrialsAndDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
 			for of := range trials {
 				for _, d := range takers(of, i, b, false) {
 					tried++
-					drivers[d], met[of] = true, true
+					in[d], met[of] = true, true
 				}
 			}
 			if tried == 0 {
@@ -360,19 +360,23 @@ func TestTrialsAndDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
 				t.Errorf("%s: no server tries %s", b, k)
 			}
 		}
-		if common && (len(drivers) != 3 || len(met) != int(trials)) {
-			t.Errorf("%s is tried in %d kinds of databases, want 3, and in %d ways, want %d", b, len(drivers), len(met), trials)
+		want := 3
+		if b.Layer == "sql" {
+			want = 4 // with the pooler
+		}
+		if common && (len(in) != want || len(met) != int(trials)) {
+			t.Errorf("%s is tried in %d kinds of databases, want %d, and in %d ways, want %d", b, len(in), want, len(met), trials)
 		}
 	}
 }
 
 // takers are the databases where a trial is made at a step of a kind of source, the ith.
-func takers(of trial, i int, b boundary, servers bool) (drivers []string) {
-	for _, driver := range []string{"postgres", "mysql", "sqlite"} {
-		l := &lab{db: &testsupport.Database{Driver: driver}}
+func takers(of trial, i int, b boundary, servers bool) (names []string) {
+	for _, d := range databases() {
+		l := &lab{name: d.name, db: &testsupport.Database{}}
 		if len(l.share(of, i, []point{{b, 1}}, servers)) > 0 {
-			drivers = append(drivers, driver)
+			names = append(names, d.name)
 		}
 	}
-	return drivers
+	return names
 }

@@ -15,22 +15,15 @@ import (
 	"baton/internal/testsupport"
 )
 
-// pooled is a PostgreSQL by way of a PgBouncer in transaction mode. The test's own statements go past it.
-func pooled(t testing.TB) *testsupport.Database {
-	db := *testsupport.Postgres(t)
-	db.DSN = testsupport.PgBouncer(t, &db, "transaction")
-	return &db
-}
-
 func TestAPoolerKeepsThePromisesOfAnyDatabase(t *testing.T) {
 	t.Parallel()
-	flushtest.Sink(t, func(t *testing.T) flushtest.SinkBench { return prepared(t, pooled).conformance() })
+	flushtest.Sink(t, func(t *testing.T) flushtest.SinkBench { return prepared(t, testsupport.Pooled).conformance() })
 }
 
 // Batches of all ways to write, again and again: each time another session of the server has the transaction.
 func TestEveryWayToWriteGoesThroughAPooler(t *testing.T) {
 	t.Parallel()
-	db := &bench{Database: pooled(t), t: t}
+	db := &bench{Database: testsupport.Pooled(t), t: t}
 	db.people()
 	s := db.leading() // makes baton's tables
 	s2 := db.open()
@@ -63,7 +56,7 @@ func TestABatchIsExactWhereverItsTransactionEndsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, stop := range sqltest.Steps() {
 		t.Run(string(stop), func(t *testing.T) {
-			db := prepared(t, pooled)
+			db := prepared(t, testsupport.Pooled)
 			db.articles()
 			var once sync.Once
 			stopped := errors.New("stopped")
@@ -108,7 +101,7 @@ func TestAPoolerInStatementModeIsRefusedByName(t *testing.T) {
 // The settings of the DSN hold in each transaction.
 func TestSettingsOfTheDSNGoThroughAPooler(t *testing.T) {
 	t.Parallel()
-	db := pooled(t)
+	db := testsupport.Pooled(t)
 	db.Exec(t, "CREATE SCHEMA shop")
 	db.DSN += "&search_path=shop&options=-c%20statement_timeout%3D700"
 	b := &bench{Database: db, t: t}
@@ -126,7 +119,7 @@ func TestSettingsOfTheDSNGoThroughAPooler(t *testing.T) {
 // What a pooler costs: rows a second of batches of 5,000, and of 100.
 func BenchmarkPooler(b *testing.B) {
 	for _, size := range []int{100, 5000} {
-		for name, make := range map[string]func(testing.TB) *testsupport.Database{"direct": testsupport.Postgres, "pooled": pooled} {
+		for name, make := range map[string]func(testing.TB) *testsupport.Database{"direct": testsupport.Postgres, "pooled": testsupport.Pooled} {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
 				db := prepared(b, make)
 				db.articles()
