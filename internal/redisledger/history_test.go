@@ -151,7 +151,7 @@ func TestHistoryTellsAllOfARun(t *testing.T) {
 	if diff := cmp.Diff(rec, runs[0], cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
 		t.Error(diff)
 	}
-	if last := stateOf(t, l, "users").Last; last.Result.Output != "" || *last.Result.ExitCode != 3 || last.By != r.By {
+	if last := stateOf(t, l, "users").Last; len(last.Result.Output) > 520 || *last.Result.ExitCode != 3 || last.By != r.By {
 		t.Errorf("the last result is to be small: %+v", last)
 	}
 }

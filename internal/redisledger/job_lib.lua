@@ -51,12 +51,19 @@ local function named(list)
   return by
 end
 
--- result adds to what is set of a job's hash that a run, field, value..., is its last one to have ended.
+-- result adds to what is set of a job's hash that a run, field, value..., is its last one to have ended. Of its output that
+-- is the last line that says anything.
 local function result(set, record)
   for i = 1, #record, 2 do
-    if record[i] ~= 'output' then
-      push(set, 'result_' .. record[i], record[i + 1])
+    local value = record[i + 1]
+    if record[i] == 'output' then
+      local last = ''
+      for line in string.gmatch(string.sub(value, -512), '[^\n]+') do
+        last = string.find(line, '%S') and line or last
+      end
+      value = last
     end
+    push(set, 'result_' .. record[i], value)
   end
   local run = named(record)
   if run.state == 'succeeded' then

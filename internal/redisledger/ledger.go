@@ -67,7 +67,7 @@ const defaultKeep = 200
 //     latest, the id of the one that was claimed last;
 //   - retry, the retrial that is to come: "SLOT ATTEMPT AT" (ms);
 //   - idle, the newest entry of the history while more runs may join it: see [Ledger.ClaimIdle];
-//   - result_FIELD, the last finished run, last_success and fresh (ms), and
+//   - result_FIELD, the last finished run with the last line of its output, last_success and fresh (ms), and
 //     consecutive_failures;
 //   - dead_letters, how many wait in the database; unaccepted, how many rows wait to be accepted as the job's;
 //   - known, since when a leader has had the job, if it had never run then (ms);

@@ -3,8 +3,29 @@ package redisledger
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
+
+	"baton/internal/job"
 )
+
+// Page and status show it beside the exit code: it is read with the run that printed it.
+func TestTheLastRunHasTheLastLineOfItsOutput(t *testing.T) {
+	_, l := ledgerRig(t)
+	for i, c := range []struct{ output, want string }{
+		{"a\nreport: no such host\n\n  \n", "report: no such host"}, {"one line", "one line"}, {" \n", ""}, {"", ""},
+		{strings.Repeat("x", 2000), strings.Repeat("x", 512)},
+	} {
+		run := newRun(fmt.Sprintf("r%d", i), i+1, "a")
+		claim(t, l, run)
+		rec := ended(run, job.StateFailed, "exit code 3")
+		rec.Result.Output = c.output
+		finish(t, l, rec)
+		if got := stateOf(t, l, "users").Last; got == nil || got.ID != run.ID || got.Result.Output != c.want {
+			t.Errorf("%.30q: %+v, want %q", c.output, got, c.want)
+		}
+	}
+}
 
 // What a command printed last says what went wrong.
 func TestOfMuchOutputTheEndIsKept(t *testing.T) {

@@ -33,7 +33,7 @@ func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, kn
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
 	}
-	extra := p.answers.extras(ctx, p.Watch, snap.Locks, t.see)
+	extra := p.answers.extras(ctx, p.Watch, snap.Locks)
 	d.Letters = extra.letters.text
 	switch {
 	case t.path == "/":

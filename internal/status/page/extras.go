@@ -36,7 +36,6 @@ type extras struct {
 	recent  map[string][]operate.Brief
 	letters tally
 	others  map[string][]diagnose.Event // of further locks
-	see     bool                        // also what commands have printed
 }
 
 // tally is how many dead letters wait.
@@ -186,14 +185,13 @@ func newAnswers(d operate.Node) *answers {
 	}
 }
 
-// extras are those answers; see: also what commands have printed.
-func (d *answers) extras(ctx context.Context, w *state.State, locks []diagnose.Lock, see bool) extras {
+// extras are those answers.
+func (d *answers) extras(ctx context.Context, w *state.State, locks []diagnose.Lock) extras {
 	if d == nil {
 		return extras{}
 	}
 	return extras{
 		samples: d.samples.get(ctx, w), recent: d.recent.get(ctx, w), letters: d.letters.get(ctx, w), others: d.histories(ctx, w, locks),
-		see: see,
 	}
 }
 

@@ -188,7 +188,7 @@ func (v *overview) addJobs(s diagnose.Snapshot, known bool, filter jobFilter, ex
 		if rate, ok := rates[j.Name]; ok {
 			job.Rate = perSecond(rate)
 		}
-		job.addRecent(j, extra.recent[j.Name], extra.see)
+		job.Strip = newStrip(extra.recent[j.Name])
 		v.Jobs = append(v.Jobs, job)
 	}
 }

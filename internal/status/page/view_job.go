@@ -142,7 +142,7 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []ope
 		v.Commands = append(v.Commands, "baton job logs "+j.Name)
 	}
 	v.Job.Next = nextRun(s, j, true, v.Job.Next)
-	v.Job.addRecent(j, extra.recent[j.Name], extra.see)
+	v.Job.Strip = newStrip(extra.recent[j.Name])
 	if j.Paused != nil && !j.Paused.Until.IsZero() {
 		v.Until = at(j.Paused.Until.UTC(), now)
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"baton/internal/diagnose"
-	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -40,14 +39,6 @@ type jobView struct {
 	Strip                 *strip
 	Rate                  string // rows a second
 	Printed               string // the last line that a command printed that failed
-}
-
-// addRecent adds what the latest runs of a job say; see: also what they have printed.
-func (v *jobView) addRecent(j diagnose.Job, runs []operate.Brief, see bool) {
-	v.Strip = newStrip(runs)
-	if n := len(runs); see && n > 0 && j.Command && j.LastRun != nil && runTone(j.LastRun.State) == bad && runs[n-1].RunID == j.LastRun.ID {
-		v.Printed = text.Clip(visible(runs[n-1].Line), errorOnFront)
-	}
 }
 
 type runView struct {
@@ -94,6 +85,9 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	v := jobView{
 		Name: j.Name, Target: j.Target, Store: j.Store, Words: cmp.Or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
 		Next: atOwn(j.NextRun, now, j.TimeZone), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
+	}
+	if r := j.LastRun; j.Command && r != nil && runTone(r.State) == bad {
+		v.Printed = text.Clip(visible(r.Output), errorOnFront) // of the public state it is empty
 	}
 	if v.Words == v.Schedule {
 		v.Schedule = "" // once is enough
