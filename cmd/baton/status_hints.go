@@ -127,7 +127,7 @@ func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	case diagnose.CodeNoJobs:
 		return "no node leads: none has a job in its configuration"
 	case diagnose.CodeFailing, diagnose.CodeLate, diagnose.CodeUnscheduled, diagnose.CodeDeadLetters, diagnose.CodeUnaccepted:
-		return jobWords(p)
+		return jobWords(p, s)
 	}
 	return nodeWords(p, s)
 }
@@ -164,7 +164,11 @@ func endingOf(p diagnose.Problem, s diagnose.Snapshot) string {
 	return s.Leader.Ending
 }
 
-func jobWords(p diagnose.Problem) string {
+func jobWords(p diagnose.Problem, s diagnose.Snapshot) string {
+	paused := ""
+	if slices.ContainsFunc(s.Jobs, func(j diagnose.Job) bool { return j.Name == p.Job && j.Paused != nil }) {
+		paused = ", and is paused"
+	}
 	lacking := diagnose.Unscheduled{Leader: p.Node}.Words() + " (its configuration has no such job)"
 	late := map[diagnose.Late]string{
 		diagnose.LateNoSuccess: "is late: due at " + show.SlotTime(p.Since) + ", and no success since",
@@ -183,11 +187,11 @@ func jobWords(p diagnose.Problem) string {
 		return fmt.Sprintf("%s has left %s alone that were there before; see the plan, then baton job accept %s",
 			p.Job, text.Count(p.Count, "row"), p.Job)
 	case p.Code == diagnose.CodeLate:
-		return p.Job + " " + late
+		return p.Job + " " + late + paused
 	case late != "":
-		return fmt.Sprintf("%s has failed %s, and %s", p.Job, times(int(p.Count)), late)
+		return fmt.Sprintf("%s has failed %s, and %s%s", p.Job, times(int(p.Count)), late, paused)
 	}
-	return fmt.Sprintf("%s has failed %s", p.Job, times(int(p.Count)))
+	return fmt.Sprintf("%s has failed %s%s", p.Job, times(int(p.Count)), paused)
 }
 
 func nodeWords(p diagnose.Problem, s diagnose.Snapshot) string {
@@ -198,9 +202,10 @@ func nodeWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	n := s.Nodes[at]
 	switch p.Code {
 	case diagnose.CodeSilent:
-		return fmt.Sprintf("%s was not seen for %s; on that host:", n.ID, text.Duration(n.LastSeenAgo.Duration()))
-	case diagnose.CodeMissing:
-		return n.ID + " led, and has not been seen since; on that host:"
+		if n.Led {
+			return n.ID + " is silent: it led, and has not been seen since; on that host:"
+		}
+		return fmt.Sprintf("%s is silent: not seen for %s; on that host:", n.ID, text.Duration(n.LastSeenAgo.Duration()))
 	case diagnose.CodeTwin:
 		return "two processes have the node.id " + n.ID + ": stop one of them"
 	case diagnose.CodeDrift:

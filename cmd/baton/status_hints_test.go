@@ -28,7 +28,7 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	for _, want := range []string{
 		"\x1b[31mtwo processes have the node.id db2: stop one of them\x1b[0m  → \x1b[1mbaton doctor",
 		"\x1b[33mthe clock of db3 is 2.5s behind that of Redis\x1b[0m",
-		"db4 was not seen for 1m10s",
+		"db4 is silent: not seen for 1m10s",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("it lacks %q:\n%q", want, b.String())
@@ -76,7 +76,7 @@ func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	const want = "no other node could take over"
 	s := diagnose.Snapshot{LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"}, Nodes: []diagnose.Node{
 		{ID: "db1", State: "leading"}, {ID: "db2", Observer: true}, {ID: "db3", Aside: "for 20s: its database is away"}, {ID: "db4", Stale: true},
-		{ID: "db6", State: diagnose.StateMissing},
+		{ID: "db6", State: diagnose.StateSilent, Led: true},
 	}}
 	tells := func() bool {
 		return slices.ContainsFunc(hints(s), func(h hint) bool { return strings.HasPrefix(h.what, want) })
@@ -94,12 +94,12 @@ func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
 	due := time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)
 	s := diagnose.Snapshot{
 		LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"},
-		Nodes: []diagnose.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: diagnose.StateMissing}, {ID: "db3", State: "standby"}},
+		Nodes: []diagnose.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: diagnose.StateSilent, Led: true}, {ID: "db3", State: "standby"}},
 		Jobs:  []diagnose.Job{{Name: "export", Command: true, DueAt: due, LateAfterSeconds: 60}},
 	}
 	want := []hint{
 		{show.Bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and no success since", "baton job history export"},
-		{show.Uneasy, "db2 led, and has not been seen since; on that host:", "systemctl status baton"},
+		{show.Uneasy, "db2 is silent: it led, and has not been seen since; on that host:", "systemctl status baton"},
 	}
 	if got := hints(s); !slices.Equal(got, want) {
 		t.Errorf("it tells %+v, want %+v", got, want)

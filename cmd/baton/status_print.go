@@ -83,15 +83,9 @@ func (t statusTables) nodes() {
 	}
 	drift := false
 	for _, n := range t.s.Nodes {
-		state, priority, hash := n.State, fmt.Sprint(n.Priority), n.ConfigHash
-		switch {
-		case n.Stale:
-			state = "gone"
-		case n.Silent():
-		case n.Observer:
-			state, priority = "observer", "-"
-		case n.Aside != "":
-			state = "stands aside"
+		state, priority, hash := n.Word(), fmt.Sprint(n.Priority), n.ConfigHash
+		if n.Observer && !n.Silent() {
+			priority = "-"
 		}
 		if t.s.Drifted(n) {
 			hash, drift = hash+" (drift)", true
@@ -152,11 +146,11 @@ func (t statusTables) jobs() {
 	}
 	all := slices.IndexFunc(t.s.Jobs, func(j diagnose.Job) bool { return j.Paused != nil && j.Paused.All })
 	if all >= 0 {
-		t.print("\nAll jobs are paused %s; %s ends that\n", pausedFor(t.s.Jobs[all]), jobcmd.EndsPause(t.s.Jobs[all]))
+		t.print("\nAll jobs are paused %s; %s ends that\n", pausedFor(t.s.Jobs[all]), t.s.Jobs[all].EndsPause())
 	}
 	for _, j := range t.s.Jobs {
 		if j.Paused != nil && !j.Paused.All {
-			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), jobcmd.EndsPause(j))
+			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), j.EndsPause())
 		}
 		if r := j.LastRun; r != nil && r.Error != "" {
 			t.print("\n%s, at %s on %s: %s\n", j.Name, show.Here(r.Started), r.NodeID, r.Error)

@@ -65,7 +65,7 @@ func (c *candidacy) rollout(w *inventory.Workload) direct.Rollout {
 func surroundings(p redislock.Picture, poll time.Duration, asked, came time.Time) metrics.Surroundings {
 	seen := direct.ElectionOf(p, poll).Count()
 	return metrics.Surroundings{
-		Live: seen.Live, Gone: seen.Silent, Drifted: seen.Drifted,
+		Live: seen.Live, Silent: seen.Silent, Drifted: seen.Drifted,
 		Paused: p.Paused != nil, Offset: p.Now.Sub(asked.Add(came.Sub(asked) / 2)),
 	}
 }

@@ -21,7 +21,7 @@ func TestWhatIsAroundANodeIsCounted(t *testing.T) {
 	}}
 	p.Paused = &redislock.Pause{}
 	s := surroundings(p, 2*time.Second, asked, asked.Add(time.Second))
-	if s.Live != 3 || s.Gone != 1 || s.Drifted != 1 || !s.Paused || s.Offset != 1500*time.Millisecond {
+	if s.Live != 3 || s.Silent != 1 || s.Drifted != 1 || !s.Paused || s.Offset != 1500*time.Millisecond {
 		t.Errorf("%+v", s)
 	}
 }
@@ -42,7 +42,7 @@ func TestWhatANodeSeesAroundIt(t *testing.T) {
 		p.Nodes = append(p.Nodes, node)
 	}
 	s := surroundings(p, poll, asked, came)
-	if s.Live != 3 || s.Gone != 2 || s.Drifted != 1 || s.Paused || s.Offset != 3*time.Second {
+	if s.Live != 3 || s.Silent != 2 || s.Drifted != 1 || s.Paused || s.Offset != 3*time.Second {
 		t.Errorf("%+v", s)
 	}
 	p.Paused = &redislock.Pause{}

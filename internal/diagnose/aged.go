@@ -29,7 +29,7 @@ func Aged(s Snapshot) Snapshot {
 			case n.ID == s.NodeID: // it reports this
 				s.Nodes[i].State = string(RoleStandby)
 			default:
-				s.Nodes[i].State = StateMissing
+				s.Nodes[i].State, s.Nodes[i].Led = StateSilent, true
 			}
 		}
 	}

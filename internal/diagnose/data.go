@@ -24,6 +24,7 @@ type Data struct {
 	Worst      *Job          // of the flushes the one that is furthest behind, first among those that are late; nil: none is measured
 	Lag        time.Duration // of Worst
 	Waiting    int64         // changes, as far as they were counted
+	Uncounted  int           // flushes of which no count is known: Waiting lacks theirs
 }
 
 // DataOf judges the flushes.
@@ -37,6 +38,8 @@ func DataOf(s Snapshot) Data {
 		d.Flushes++
 		if j.Backlog != nil {
 			d.Waiting += *j.Backlog
+		} else {
+			d.Uncounted++
 		}
 		if j.IsUnwritten() {
 			d.Unwritten = append(d.Unwritten, j)

@@ -19,7 +19,6 @@ const (
 	CodeEnding      Code = "handing_over"    // the leader gives the lead up, and waits for runs; or has just done so
 	CodeNoStandby   Code = "no_standby"      // no other node could take over
 	CodeSilent      Code = "node_silent"     // a node has not reported for long
-	CodeMissing     Code = "node_missing"    // a node led, and has not reported since
 	CodeTwin        Code = "node_twin"       // two processes have one node.id
 	CodeClock       Code = "node_clock"      // the clock of a host is wrong
 	CodeDrift       Code = "node_drift"      // a node is configured otherwise than the leader
@@ -104,7 +103,7 @@ func (s Snapshot) jobProblems() (all []Problem) {
 	now := s.Clock()
 	for _, j := range s.Jobs {
 		late := j.IsLate(now)
-		p := Problem{Job: j.Name, Grave: true, Late: late, Command: s.WhatNow(j).Command(j.Name)}
+		p := Problem{Job: j.Name, Grave: true, Late: late, Command: s.WhatNow(j).Command(j)}
 		if late != "" {
 			p.Since = j.DueAt
 		}
@@ -161,9 +160,6 @@ func (s Snapshot) nodeProblems() (all []Problem) {
 	}
 	for _, n := range s.Nodes {
 		switch {
-		case n.State == StateMissing && !n.Stale:
-			add(CodeMissing, n, "systemctl status baton")
-			continue
 		case n.Silent():
 			add(CodeSilent, n, "systemctl status baton")
 			continue
@@ -201,6 +197,8 @@ const (
 func (s Snapshot) WhatNow(j Job) Next {
 	leader := s.LeaderOf(j)
 	switch {
+	case j.Paused != nil && j.Unscheduled == nil: // whatever else is wrong, it does not run before
+		return NextResume
 	case j.IsFailing() && j.Command && j.LastRun != nil && j.LastRun.Error == "":
 		return NextOutput
 	case j.IsFailing():
@@ -209,8 +207,6 @@ func (s Snapshot) WhatNow(j Job) Next {
 		return NextLead
 	case j.Unscheduled != nil:
 		return NextMatch
-	case j.Paused != nil:
-		return NextResume
 	case j.Running != nil:
 		return NextWait
 	}
@@ -218,20 +214,29 @@ func (s Snapshot) WhatNow(j Job) Next {
 }
 
 // Command is what to enter for it.
-func (n Next) Command(job string) string {
+func (n Next) Command(j Job) string {
+	job := j.Name
 	switch n {
 	case NextLead:
 		return "baton explain"
 	case NextOutput:
 		return "baton job logs " + job
 	case NextResume:
-		return "baton job resume " + job
+		return j.EndsPause()
 	case NextMatch:
 		return "baton status"
 	case NextWait:
 		return "baton job show " + job
 	}
 	return "baton job history " + job
+}
+
+// EndsPause is the command that ends the job's pause.
+func (j Job) EndsPause() string {
+	if j.Paused != nil && j.Paused.All {
+		return "baton job resume --all"
+	}
+	return "baton job resume " + j.Name
 }
 
 // LeaderOf is who leads under the lock of a job; nil if none does.

@@ -52,7 +52,7 @@ func TestEveryProblemHasACodeAndTheCommandToGoOnWith(t *testing.T) {
 		{"redis", func(s *Snapshot) { s.Redis = Redis{Error: "refused"} }, "redis_unavailable! baton doctor"},
 		{"no standby", func(s *Snapshot) { s.Nodes[1].Observer = true }, "no_standby systemctl status baton"},
 		{"silent", func(s *Snapshot) { s.Nodes[1].State = StateSilent }, "node_silent db2 systemctl status baton, no_standby systemctl status baton"},
-		{"missing", func(s *Snapshot) { s.Nodes = append(s.Nodes, Node{ID: "db3", State: StateMissing}) }, "node_missing db3 systemctl status baton"},
+		{"missing", func(s *Snapshot) { s.Nodes = append(s.Nodes, Node{ID: "db3", State: StateSilent, Led: true}) }, "node_silent db3 systemctl status baton"},
 		{"a twin, drift and a wrong clock", func(s *Snapshot) {
 			s.Nodes[1].Twin, s.Nodes[1].ConfigHash, s.Nodes[1].ClockAhead = "o", "y", -1000*text.Millisecond
 		},
@@ -67,6 +67,12 @@ func TestEveryProblemHasACodeAndTheCommandToGoOnWith(t *testing.T) {
 		{"late without a leader", func(s *Snapshot) { s.Leader, s.Jobs[1].DueAt = nil, at(4) }, "no_leader! baton explain, job_late! report no_success baton explain"},
 		{"late in a pause", func(s *Snapshot) { s.Jobs[1].DueAt, s.Jobs[1].Paused = at(4), &Pause{Since: at(4.9)} },
 			"job_late! report no_success baton job resume report"},
+		{"a failure that made baton pause the job", func(s *Snapshot) {
+			s.Jobs[0].ConsecutiveFailures, s.Jobs[0].LastRun.Error, s.Jobs[0].Paused = 1, "x", &Pause{Since: at(4.9)}
+		}, "job_failing! views baton job resume views"},
+		{"a failure while all jobs are paused", func(s *Snapshot) {
+			s.Jobs[0].ConsecutiveFailures, s.Jobs[0].Paused = 1, &Pause{Since: at(4.9), All: true}
+		}, "job_failing! views baton job resume --all"},
 		{"late and at work", func(s *Snapshot) { s.Jobs[0].DueAt, s.Jobs[0].Running = at(4), &Run{} }, "job_late! views no_success baton job show views"},
 		{"dead letters", func(s *Snapshot) { s.Jobs[0].DeadLetters = new(int64(3)) }, "dead_letters views baton dead list --count --job views"},
 		{"a stage that is left", func(s *Snapshot) { s.LeftStages = []LeftStage{{Key: "k", Job: "old"}} }, "stage_left old baton stage list"},

@@ -129,11 +129,7 @@ func (s Snapshot) Answers(store string) bool {
 	return !slices.ContainsFunc(s.Stores, func(one Store) bool { return one.Name == store && !one.OK })
 }
 
-// StateMissing is the state of a node that led when it last registered, and leads no
-// more: it has died, hangs, or is cut off.
-const StateMissing = "missing"
-
-// StateSilent is the state of another node that should have registered by now, and has not.
+// StateSilent is the state of a node that should have registered by now, and has not: it has died, hangs, or is cut off.
 const StateSilent = "silent"
 
 // SeenWithin is the age up to which what a node has reported of itself is the latest: it reports
@@ -141,12 +137,26 @@ const StateSilent = "silent"
 const SeenWithin = 35 * time.Second
 
 // Silent reports whether a node should be taken for gone.
-func (n Node) Silent() bool { return n.Stale || n.State == StateMissing || n.State == StateSilent }
+func (n Node) Silent() bool { return n.Stale || n.State == StateSilent }
+
+// Word is what every surface calls the state of the node.
+func (n Node) Word() string {
+	switch {
+	case n.Silent():
+		return StateSilent
+	case n.Observer:
+		return "observer"
+	case n.Aside != "":
+		return "stands aside"
+	}
+	return n.State
+}
 
 // Node is one node of the election.
 type Node struct {
 	ID         string `json:"id"`
-	State      string `json:"state"` // leading, standby, missing or silent
+	State      string `json:"state"`        // leading, standby or silent
+	Led        bool   `json:"led,omitzero"` // of one that is silent: it led when it last registered
 	Version    string `json:"version"`
 	ConfigHash string `json:"config_hash"`
 	// Drift is the verdict [Snapshot.Drifted]; set where a Snapshot is written as JSON.

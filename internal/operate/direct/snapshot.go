@@ -90,7 +90,7 @@ func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
 			continue
 		}
 		nodes = append(nodes, diagnose.Node{
-			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
+			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Led: ledLast(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: AsideOf(p, n.ID),
 			LastSeenAgo: text.Seconds(max(ago, 0)), Stale: ago > redislock.GoneAfter,
 			Instance: n.Instance, Twin: n.Twin, ClockAhead: text.Seconds(n.ClockMS) * text.Millisecond,
@@ -115,7 +115,7 @@ func SeenNow(nodes []diagnose.Node, id string) {
 		if n.ID == id && !n.Stale && n.Twin == "" {
 			nodes[i].LastSeenAgo = 0
 			if n.State == diagnose.StateSilent {
-				nodes[i].State = string(diagnose.RoleStandby)
+				nodes[i].State, nodes[i].Led = string(diagnose.RoleStandby), false
 			}
 		}
 	}
@@ -288,7 +288,7 @@ func leaderOf(p redislock.Picture) *diagnose.Leader {
 	return l
 }
 
-// missingAfter is when a node counts as missing that leads no more and has not said so. A leader registers at least this often, and a
+// missingAfter is when a node counts as silent that leads no more and has not said so. A leader registers at least this often, and a
 // node that steps down reports that at once.
 const missingAfter = 3 * time.Second
 
@@ -301,12 +301,15 @@ func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) stri
 	switch {
 	case n.ID == p.Leader:
 		return n.State
-	case n.State == "leading" && ago > missingAfter:
-		return diagnose.StateMissing
-	case ago > silent:
+	case ledLast(n, p), ago > silent:
 		return diagnose.StateSilent
 	}
 	return string(diagnose.RoleStandby)
+}
+
+// ledLast reports whether a node said that it leads when it last registered, and leads no more.
+func ledLast(n redislock.Node, p redislock.Picture) bool {
+	return n.ID != p.Leader && n.State == string(diagnose.RoleLeading) && p.Now.Sub(n.Seen()) > missingAfter
 }
 
 // ConfiguredJobs is the part of the jobs that the configuration alone gives.

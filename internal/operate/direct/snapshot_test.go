@@ -33,8 +33,8 @@ func TestALeaderThatWentWithoutAWordIsMissing(t *testing.T) {
 		want          string
 	}{
 		"it leads":                  {"leading", "a", 10 * time.Second, "leading"},
-		"another one leads":         {"leading", "b", 10 * time.Second, "missing"},
-		"no node leads":             {"leading", "", 10 * time.Second, "missing"},
+		"another one leads":         {"leading", "b", 10 * time.Second, "silent"},
+		"no node leads":             {"leading", "", 10 * time.Second, "silent"},
 		"it is about to say so":     {"leading", "b", time.Second, "standby"},
 		"it stands by":              {"standby", "b", 10 * time.Second, "standby"},
 		"it stands by, nobody does": {"standby", "", 36 * time.Second, "standby"},

@@ -88,7 +88,7 @@ func verifyResults() []string {
 	return []string{"compared", "missing", "different", "extra", "unfit"}
 }
 func flushOutcomes() []string { return []string{"written", "deleted", "dead"} }
-func nodeStates() []string    { return []string{"live", "gone"} }
+func nodeStates() []string    { return []string{"live", "silent"} }
 func traceOutcomes() []string { return []string{"delivered", "refused", "given_up", "dropped"} }
 func notifyOutcomes() []string {
 	return []string{"delivered", "refused", "given_up", "dropped"}
@@ -151,7 +151,7 @@ func (m *Metrics) registerElection(version string) {
 func (m *Metrics) registerSurroundings() {
 	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
 	m.storeUp = m.gauges("store_up", "1 while the store answers this node, else 0: its jobs fail, and no others.", "store")
-	m.nodes = m.gauges("nodes", "Nodes of the election: live, or gone without having shut down.", "lock", "state")
+	m.nodes = m.gauges("nodes", "Nodes of the election: live, or silent: not seen lately, and not shut down.", "lock", "state")
 	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration is not the leader's.", "lock")
 	m.paused = m.gauges("election_paused", "1 while an operator has paused the election, else 0.", "lock")
 	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's; half a "+

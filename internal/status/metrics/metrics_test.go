@@ -125,12 +125,12 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		Paused: &diagnose.Pause{Since: now.Add(-59 * time.Minute)}, DueAt: now.Add(-time.Hour)}, now)
 	m.JobLateAfter("a", time.Hour)
 	m.JobLateAfter("gone", time.Hour)
-	e.Sees(Surroundings{Live: 3, Gone: 1, Drifted: 2, Paused: true, Offset: -1500 * time.Millisecond})
+	e.Sees(Surroundings{Live: 3, Silent: 1, Drifted: 2, Paused: true, Offset: -1500 * time.Millisecond})
 	e.Redis(false)
 	led := map[string]string{
 		`baton_job_consecutive_failures{job="a"}`: "3", `baton_job_paused{job="a"}`: "1", `baton_job_overdue_seconds{job="a"}`: "60",
 		`baton_job_late_after_seconds{job="a"}`: "3600", `baton_job_late_after_seconds{job="gone"}`: "",
-		`baton_nodes{lock="baton",state="live"}`: "3", `baton_nodes{lock="baton",state="gone"}`: "1",
+		`baton_nodes{lock="baton",state="live"}`: "3", `baton_nodes{lock="baton",state="silent"}`: "1",
 		`baton_nodes_drifted{lock="baton"}`:   "2",
 		`baton_election_paused{lock="baton"}`: "1", `baton_clock_offset_seconds{lock="baton"}`: "-1.5", `baton_redis_up{lock="baton"}`: "0",
 		`baton_leader{lock="baton"}`: "1", `baton_epoch{lock="baton"}`: "42",

@@ -5,7 +5,7 @@ import "time"
 // Surroundings are what a node sees of an election.
 type Surroundings struct {
 	Live    int           // nodes
-	Gone    int           // nodes that have not taken their leave
+	Silent  int           // nodes that have not taken their leave
 	Drifted int           // live nodes whose configuration is not the leader's
 	Paused  bool          // an operator has paused the election
 	Offset  time.Duration // how far Redis' clock is ahead
@@ -14,7 +14,7 @@ type Surroundings struct {
 // Sees reports what this node sees around it, leader or not.
 func (e *Election) Sees(s Surroundings) {
 	e.metrics.nodes.WithLabelValues(e.lock, "live").Set(float64(s.Live))
-	e.metrics.nodes.WithLabelValues(e.lock, "gone").Set(float64(s.Gone))
+	e.metrics.nodes.WithLabelValues(e.lock, "silent").Set(float64(s.Silent))
 	e.metrics.drifted.WithLabelValues(e.lock).Set(float64(s.Drifted))
 	e.metrics.paused.WithLabelValues(e.lock).Set(truth(s.Paused))
 	e.metrics.clockOffset.WithLabelValues(e.lock).Set(s.Offset.Seconds())

@@ -143,7 +143,7 @@ func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 	page := render(t, statustest.Sample(time.Now()))
 	for _, want := range []string{
 		"<title>Data is late · db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
-		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen lately", // the verdicts
+		"3 min 20 s late", "users; at least 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen lately", // the verdicts
 		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)",
 		">12 s</time> on db1", // the jobs
 		"1,200 rows of 185,400 changes", "by alice: ", ">20 min</time>",
@@ -228,7 +228,7 @@ func TestVerdicts(t *testing.T) {
 		"none can": {nodesVerdict(diagnose.Snapshot{Nodes: []diagnose.Node{{ID: "a", Observer: true}}}, true),
 			verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "none could lead"}},
 		"node missing": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
-			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", State: diagnose.StateMissing}, {ID: "c", ConfigHash: "x"}}},
+			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", State: diagnose.StateSilent, Led: true}, {ID: "c", ConfigHash: "x"}}},
 			true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live, 1 silent", Note: "b not seen lately"}},
 		"nodes differ": {nodesVerdict(diagnose.Snapshot{Leader: &diagnose.Leader{NodeID: "a"},
 			Nodes: []diagnose.Node{{ID: "a"}, {ID: "b", ConfigHash: "x", ClockAhead: -4000 * text.Millisecond}}}, true),
@@ -355,5 +355,23 @@ func TestNoNextRunIsPromisedWhileNoNodeLeadsUnderTheLock(t *testing.T) {
 	s.Leader.Foreign, s.Locks[0].Leader = false, nil
 	if got := next(); got != nobody {
 		t.Errorf("no node leads under the job's own lock: %q", got)
+	}
+}
+
+func TestAJobThatBatonPausedHasOneValueAndOneAdvice(t *testing.T) {
+	now := time.Now()
+	s := diagnose.Snapshot{Now: now, NodeID: "a", LockKey: "baton", Leader: &diagnose.Leader{NodeID: "a"},
+		Nodes: []diagnose.Node{{ID: "a", State: "leading"}},
+		Jobs: []diagnose.Job{{Name: "users", ConsecutiveFailures: 1, BacklogUnknown: "the job is paused",
+			Paused:  &diagnose.Pause{Since: now, Reason: "by baton: 480 of 500 rows would be deleted"},
+			LastRun: &diagnose.Run{State: "failed", Error: "480 of 500 rows would be deleted"}}}}
+	page := render(t, s)
+	for text, want := range map[string]bool{
+		"0 changes waiting": false, "changes waiting: unknown": true, "run the job": false, "baton job history users": false,
+		"baton job resume users": true,
+	} {
+		if strings.Contains(page, text) != want {
+			t.Errorf("the page has %q: %t, want %t", text, !want, want)
+		}
 	}
 }

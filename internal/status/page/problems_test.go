@@ -99,7 +99,7 @@ func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNoNodeLeads(t *testing.T) {
 
 func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
 	s := calm(time.Now())
-	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].LastSeenAgo = "db2", diagnose.StateMissing, 9000*text.Millisecond
+	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].Led, s.Nodes[0].LastSeenAgo = "db2", diagnose.StateSilent, true, 9000*text.Millisecond
 	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" ||
 		!strings.HasSuffix(n.Seen.Near, " s ago") {
 		t.Errorf("%+v", n)

@@ -19,7 +19,7 @@ type nodeView struct {
 
 func newNodeView(n diagnose.Node, s diagnose.Snapshot, now time.Time) nodeView {
 	v := nodeView{
-		ID: n.ID, State: words(n.State), Version: n.Version, Config: n.ConfigHash, Address: n.Address, Tone: idle,
+		ID: n.ID, State: words(n.Word()), Version: n.Version, Config: n.ConfigHash, Address: n.Address, Tone: idle,
 		Seen: seen(n, s, now), Here: n.ID == s.NodeID,
 		Leads: s.Error == "" && s.Leader != nil && !s.Leader.Foreign && s.Leader.NodeID == n.ID,
 	}
@@ -41,16 +41,13 @@ func newNodeView(n diagnose.Node, s diagnose.Snapshot, now time.Time) nodeView {
 	}
 	v.Silent = n.Silent()
 	switch {
-	case n.Stale:
-		v.Tone, v.State = bad, "silent"
-	case n.State == diagnose.StateSilent:
+	case v.Silent && n.Led:
+		v.Tone, v.Aside = bad, "It led, and has not been heard of since."
+	case v.Silent:
 		v.Tone = bad
-	case n.State == diagnose.StateMissing:
-		v.Tone, v.State, v.Aside = bad, "silent", "It led, and has not been heard of since."
 	case v.Leads:
 		v.Tone = good
 	case n.Observer:
-		v.State = "observer"
 	case n.State == string(diagnose.RoleStandby):
 		v.Tone = busy
 	}

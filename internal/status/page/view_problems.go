@@ -150,7 +150,7 @@ func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 		codes               []diagnose.Code
 		note, next, command string
 	}{
-		{[]diagnose.Code{diagnose.CodeMissing, diagnose.CodeSilent}, "%s not seen lately",
+		{[]diagnose.Code{diagnose.CodeSilent}, "%s not seen lately",
 			"A node that is gone for good leaves this list within a day. On NODE:", "systemctl status baton"},
 		{[]diagnose.Code{diagnose.CodeTwin}, "two processes use the id %s",
 			"They have the same node.id, and cannot be told apart: stop one of them.", ""},

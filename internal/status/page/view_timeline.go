@@ -110,7 +110,7 @@ func leaseOver(lease, from, by time.Time) time.Time {
 func ledUntil(s diagnose.Snapshot, t term, by, now time.Time) time.Time {
 	for _, n := range s.Nodes {
 		heard := now.Add(-(n.LastSeenAgo + s.Age).Duration())
-		if over := heard.Add(diagnose.SeenWithin); n.ID == t.node && n.State == diagnose.StateMissing &&
+		if over := heard.Add(diagnose.SeenWithin); n.ID == t.node && n.Silent() && n.Led &&
 			heard.After(t.from) && over.Before(by) {
 			return over
 		}

@@ -27,7 +27,7 @@ type verdict struct {
 func dataVerdict(s diagnose.Snapshot) verdict {
 	v := verdict{Question: "Data", Tone: good, Answer: "Up to date"}
 	d := diagnose.DataOf(s)
-	waiting := text.Count(d.Waiting, "change") + " waiting"
+	waiting := waitingOf(d)
 	switch {
 	case s.Error != "":
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
@@ -61,9 +61,20 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 	return v
 }
 
+// waitingOf is how many changes wait: no number where none was counted.
+func waitingOf(d diagnose.Data) string {
+	switch {
+	case d.Uncounted == 0:
+		return text.Count(d.Waiting, "change") + " waiting"
+	case d.Waiting == 0:
+		return "changes waiting: unknown"
+	}
+	return "at least " + text.Count(d.Waiting, "change") + " waiting"
+}
+
 // about says what to do about a job.
 func (v *verdict) about(s diagnose.Snapshot, j diagnose.Job) {
-	v.Next, v.Command, v.Link, v.Of = jobNext(s, j), s.WhatNow(j).Command(j.Name), jobURL(j.Name), j.Name
+	v.Next, v.Command, v.Link, v.Of = jobNext(s, j), s.WhatNow(j).Command(j), jobURL(j.Name), j.Name
 }
 
 func namesOf(jobs []diagnose.Job) string {
@@ -84,7 +95,7 @@ func jobNext(s diagnose.Snapshot, j diagnose.Job) string {
 	case diagnose.NextLead:
 		return "No job runs until a node leads. Nothing is lost: changes wait in Redis."
 	case diagnose.NextResume:
-		return "The job is paused: resume " + j.Name + "."
+		return "The job is paused " + clip(j.Paused.Reason) + ". Once the cause is gone, resume " + j.Name + "."
 	case diagnose.NextMatch:
 		return "The configuration of " + j.Unscheduled.Leader + ", which leads, has no job " + j.Name + ". " +
 			"Give every node the same file and reload it. Another installation on this Redis needs another election.lock_key."
@@ -147,7 +158,7 @@ func jobsVerdict(s diagnose.Snapshot, known bool) verdict {
 		v.Say = "Jobs are not scheduled by the leader"
 	case len(paused) > 0:
 		about(warn, "paused", paused)
-		v.Next, v.Command = "Resume when the work that it was for is done.", "baton job resume "+paused[0].Name
+		v.Next, v.Command = "Resume when the work that it was for is done.", paused[0].EndsPause()
 	case ran == 0 && running == 0:
 		v.Tone, v.Answer = idle, "None has run yet"
 	case len(s.Jobs) == 1:

@@ -156,7 +156,7 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 		t.Errorf("a leader that is gone still leads: %+v", v.Terms[0])
 	}
 	// It was last heard of nine minutes ago, while it led, and would have told of itself again.
-	s.Nodes = []diagnose.Node{{ID: "c", State: diagnose.StateMissing, LastSeenAgo: text.Seconds(9 * time.Minute)}}
+	s.Nodes = []diagnose.Node{{ID: "c", State: diagnose.StateSilent, Led: true, LastSeenAgo: text.Seconds(9 * time.Minute)}}
 	if v := newTimeline(s, now); v.Terms[0].For != "1 min 35 s" {
 		t.Errorf("a leader that died nine minutes ago led for %s", v.Terms[0].For)
 	}

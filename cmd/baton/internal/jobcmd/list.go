@@ -146,15 +146,7 @@ func pausedSince(j diagnose.Job) string {
 	if !j.Paused.Until.IsZero() {
 		text += ", until " + show.Here(j.Paused.Until)
 	}
-	return text + "; " + EndsPause(j) + " ends that"
-}
-
-// EndsPause is the command that ends a job's pause.
-func EndsPause(j diagnose.Job) string {
-	if j.Paused.All {
-		return "baton job resume --all"
-	}
-	return "baton job resume " + j.Name
+	return text + "; " + j.EndsPause() + " ends that"
 }
 
 // nowRunning is how far a run is that goes on.

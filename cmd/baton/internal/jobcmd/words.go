@@ -17,7 +17,7 @@ func StateColour(state string) show.Colour {
 	switch word {
 	case "leading", "succeeded":
 		return show.Good
-	case "failed", "failing", "late", "timed_out", "lost", "gone", diagnose.StateMissing, diagnose.StateSilent:
+	case "failed", "failing", "late", "timed_out", "lost", diagnose.StateSilent:
 		return show.Bad
 	case "paused", "stands", "cancelled", "missed", "not":
 		return show.Uneasy
