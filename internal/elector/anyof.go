@@ -12,13 +12,13 @@ import (
 // slots let N holders in, as a semaphore of N does. The free slot with the lowest
 // number is taken.
 //
-// A slot's epoch is above those of the slot's earlier terms, not above the others':
-// as a fencing token it is good for what belongs to the slot.
+// A slot's epoch is above those of the slot's earlier terms, not above the others': as a fencing token it is valid for the data of that
+// slot.
 type AnyOf struct {
 	slots []Lock
 
 	mu    sync.Mutex
-	owner string // who has asked last
+	owner string // the last candidate
 	at    int    // the slot that the owner holds, or may hold: its request was not answered; -1 none
 	// floors are the highest epochs known of each slot. Another slot's would make a
 	// slot that was never taken seem to have forgotten its leader.
@@ -40,8 +40,8 @@ func (a *AnyOf) Slot() int {
 	return a.at + 1
 }
 
-// Acquire implements Lock. A slot of which the answer is missing is asked first the
-// next time, and no other until it has answered: so an owner never has two.
+// Acquire implements Lock. A slot with a missing answer is asked first the next time, and no other until it has answered: so an owner
+// never has two.
 func (a *AnyOf) Acquire(ctx context.Context, c Candidate) (Answer, error) {
 	doubtful := a.candidacy(c.Owner)
 	order := make([]int, 0, len(a.slots)+1)
@@ -75,12 +75,12 @@ func (a *AnyOf) Acquire(ctx context.Context, c Candidate) (Answer, error) {
 		}
 	}
 	if len(a.slots) > 1 {
-		nearest.Epoch = 0 // it says nothing of the other slots
+		nearest.Epoch = 0 // it says nothing about the other slots
 	}
 	return nearest, nil
 }
 
-// candidacy begins or goes on with an owner's; it returns the slot in doubt, or -1.
+// candidacy begins or continues an owner's candidacy; it returns the slot in doubt, or -1.
 func (a *AnyOf) candidacy(owner string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,7 +98,7 @@ func (a *AnyOf) ask(i int) int64 {
 	return a.floors[i]
 }
 
-// settle notes an answer: the slot is the owner's, or none is.
+// settle notes an answer: the owner has that slot, or none with -1.
 func (a *AnyOf) settle(owner string, at int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

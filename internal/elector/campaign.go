@@ -23,10 +23,9 @@ const pollJitter = 50 * time.Millisecond
 // any client can publish one.
 const hintSpacing = 20 * time.Millisecond
 
-// While hints are being listened for, polls only find out that one was lost. They
-// are three times rarer then, but no rarer than every hintedPoll. With the defaults that
-// is within what is left of a lease just before its renewal: as long as the leader
-// renews, a standby that asks finds the lease that it has seen.
+// While a subscription delivers hints, polls only find out that one was lost. They are then three times rarer, but no rarer than every
+// hintedPoll. With the defaults that is within the rest of a lease just before its renewal: as long as the leader renews, a standby that
+// asks finds the same lease.
 const (
 	hintedPolls = 3 // poll intervals
 	hintedPoll  = 8 * time.Second
@@ -66,13 +65,13 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			// A refusal was not applied, but an earlier attempt may have been.
 			doubtful, polling = doubtful || !errors.Is(err, ErrRefused), false
 			if errors.Is(err, ErrSpent) {
-				// What it may hold runs out by itself.
+				// The lease that the old owner may hold runs out.
 				if owner, err = e.cfg.NewOwner(); err != nil {
 					return nil, err
 				}
 				doubtful = false
 			}
-			e.known(Answer{Outcome: Wait}) // nothing is known any more
+			e.known(Answer{Outcome: Wait}) // the state is unknown now
 			e.pause(ctx, trouble.NextBackOff())
 			continue
 		}
@@ -82,7 +81,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			if term.Trusted() {
 				return term, nil
 			}
-			// The answer took so long that nothing may be started any more.
+			// The answer came too late to start any work.
 			e.giveBack(ctx, term.owner)
 			if owner, err = e.cfg.NewOwner(); err != nil {
 				return nil, err
@@ -97,7 +96,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			continue // others have had their turn already: now as a candidate
 		}
 		if !observes && answer.Code == CodeLeft {
-			answer.Reason = "" // it is none, and the end of its term has said why it stands aside
+			answer.Reason = "" // there is no other reason, and the end of its term has said why it stands aside
 		}
 		e.known(answer)
 		hinted := e.await(ctx, answer, deferring)
@@ -128,9 +127,8 @@ func (e *Elector) newTerm(owner string, won Answer, sent heartbeat.Instant) *Ter
 	return t
 }
 
-// await waits as long as the answer makes an attempt pointless, at most a poll
-// interval: the poll is the truth, hints only shorten it.
-// It reports whether one did.
+// await waits as long as the answer makes an attempt pointless, at most a poll interval: the poll is the truth, hints only shorten it. It
+// reports whether a hint cut it short.
 func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted bool) {
 	poll := e.cfg.PollInterval
 	if a.Outcome == Held && a.Holder != "" && e.cfg.Hinted() { // foreign clients give no hints
@@ -139,8 +137,7 @@ func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted b
 	began := e.cfg.Clock()
 	wait := e.aside.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
 	if deferring && e.since.free {
-		// Not later than that: there may be no other node. With none left the next attempt
-		// follows at once.
+		// Not later than that: there may be no other node. With none left the next attempt follows at once.
 		wait = min(wait, e.deferralLeft())
 	}
 	if !e.pause(ctx, wait) {
@@ -155,7 +152,7 @@ func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted b
 	return true
 }
 
-// gather lets hints come for d: all of them are answered by the same attempt.
+// gather waits d for further hints: one attempt answers all of them.
 func (e *Elector) gather(ctx context.Context, d time.Duration) {
 	if d > 0 {
 		select {
@@ -172,8 +169,7 @@ func (e *Elector) gather(ctx context.Context, d time.Duration) {
 	}
 }
 
-// known notes who holds the lock, or why no node may take it, and reports when that
-// changes.
+// known notes the holder of the lock, or why no node may take it, and reports changes.
 func (e *Elector) known(a Answer) {
 	e.floor = max(e.floor, a.Epoch)
 	if a.Outcome == Held {
@@ -193,10 +189,9 @@ func (e *Elector) known(a Answer) {
 	}
 }
 
-// giveBack releases a lock that a request of ours has taken, or may have taken,
-// although no term came of it.
+// giveBack releases a lock that our request has taken, or may have taken, without a term.
 func (e *Elector) giveBack(ctx context.Context, owner string) {
-	// Not known to be given back, it runs out by itself: contact has reported why.
+	// If the release is not confirmed, the lease runs out: contact has reported why.
 	_ = e.release(ctx, owner, Handover{Event: string(EventReleased), Reason: "no term came of it"})
 }
 

@@ -10,12 +10,12 @@
 // replies may be lost, late, or both, and requests overtake each other; clocks may
 // run a little differently and their wall time is not used at all.
 //
-// # Who answers for what
+// # Responsibilities
 //
 //	elector     when to ask, lead, stop, release and stand aside; that the work has
 //	            returned before the lock is released
 //	heartbeat   the trust window: when to renew, when to stop, when to die
-//	a Lock      who may win, and under which epoch: reservation, pause, priority,
+//	a Lock      which node may win, under which epoch: reservation, pause, priority,
 //	            quarantine (redislock: in scripts, and the same without)
 //	quorum      one Lock made of N stores
 //	AnyOf       one Lock made of N slots
@@ -24,7 +24,7 @@
 //
 // # States
 //
-//	           ctx ends (give back what may be ours)
+//	           ctx ends (give back a lock that may be ours)
 //	     ┌──────────────────────────────────────────────► end
 //	     │
 //	┌────┴────┐  held, wait, refused,  ┌─────────┐
@@ -38,7 +38,7 @@
 //	  │ │ aside │                      └──┬───┬──┘ ──┘
 //	  │ └───────┘                         │   │ ordered to step down, shutting down,
 //	  │     ▲               work returned │   │ soft stop passed, lease lost
-//	  │     │ stepped down,  by itself    │   ▼
+//	  │     │ stepped down,  unasked      │   ▼
 //	  │     │ abdicated                   │ ┌─────────┐
 //	┌─┴─────┴─┐                           │ │stopping │ ◄─┐ renewed: the lease is kept
 //	│conclude │ ◄─────────────────────────┘ └─┬──┬────┘ ──┘ until the work has returned
@@ -46,13 +46,13 @@
 //	└────┬────┘       work has returned          ▼
 //	     └─► end, if ctx has ended              Die
 //
-// campaign is the left and the attempt, reign is the rest: attend waits for the
-// work, keep renews beside it, and the window's Guard beside both.
+// campaign is the left and the attempt, reign is the rest: attend waits for the work, keep renews beside it, and the window's Guard
+// watches both.
 //
-// # What an attempt is answered
+// # The answers to an attempt
 //
-//   - Won: lead, unless the answer took so long that nothing may be started.
-//   - Held: wait for what is left of the lease and 5 ms, for the poll interval, or for
+//   - Won: lead, unless the answer came too late to start any work.
+//   - Held: wait for the rest of the lease and 5 ms, for the poll interval, or for
 //     a hint: the lock was released, or hints cease or are back. Where hints are being
 //     listened for ([Config]'s Hinted) polls only find out that one was lost: three
 //     intervals, at most 8 s. Other programs give no hints: their locks are polled as if
@@ -65,9 +65,9 @@
 //   - Refused ([ErrRefused]): not applied. Unknown (any other error): it may have been,
 //     or will be. Both: pause, 100 ms to 5 s and less than a lease, and ask again as the
 //     same owner, for ever.
-//   - [ErrSpent]: the lock has taken back what it had granted, and the release is under
-//     way still. It would take a later grant away, too: ask again as another owner. The
-//     first one's lease, if there is any, runs out by itself.
+//   - [ErrSpent]: the lock has taken back its grant, and the release is still under
+//     way. It would take a later grant away, too: ask again as another owner. The
+//     first one's lease, if there is any, runs out.
 //
 // # What fails, and what then
 //
@@ -82,7 +82,7 @@
 //   - The store is away: attempts go on. Trouble is reported once, once more if it turns
 //     into one of another kind that lasts, and once when it is over.
 //   - A hint is lost, doubled or false: the poll is the truth. A lost one costs a
-//     poll, never more than what is left of the lease; a named successor that missed
+//     poll, never more than the rest of the lease; a named successor that missed
 //     its hint comes too late, and the lock may be free for a while. Forged
 //     ones cause an attempt every 20 ms, a renewal every 50 ms, and nothing else.
 //
@@ -94,24 +94,24 @@
 //   - A renewal is answered "not yours" ([ErrLost]): the work is cancelled now.
 //     The lock is not released: it is another node's.
 //   - The hard stop passes and the work has neither returned nor settled: the process
-//     dies. What it leaves half done in a database is rolled back there, or fenced by
-//     the epoch. What has settled only records how it ended; no process dies for that.
+//     dies. A database rolls back the half-done work, or the epoch fences it off.
+//     Settled work only records its end; no process dies for that.
 //   - The process was stopped (SIGSTOP, suspend) beyond its hard stop: the first
 //     thing that runs on waking is the guard, not the store's answer. The window is
 //     closed, the work gets a quarter of a second to return, then Die. A paused VM
 //     is the same if its boot clock goes on or is set on waking; if not, nothing
-//     here can notice, and the epoch in the databases is what is left.
+//     here can notice, and only the epoch in the databases protects the data.
 //   - The lease has expired: it is never renewed again, even if the store would.
 //     The owner is deleted if it is still there, and the next term has a new one.
 //   - The observer hangs (its log is not read any more): the work is cancelled
 //     first, and Die does not wait for it. If reporting the win took the window, no work
 //     begins.
-//   - The work panics: that is the process' end; a LeadFunc recovers what it can.
+//   - The work panics: the process ends; a LeadFunc recovers the panics that it can.
 //
 // While ending:
 //
 //   - The release fails at once (a cut connection): it is tried once more. If it is
-//     not answered, the lease runs out by itself, and the end is reported as not Released.
+//     not answered, the lease runs out, and the end is reported as not Released.
 //   - The release is answered late: its owner is never used again.
 //   - The lease is lost or expires during a drain: the term ends as that.
 //   - The process crashes: the lease runs out, unless a process that has seen it die
@@ -127,36 +127,31 @@
 //     lock that is gone before a lease that a standby has seen can have ended; a
 //     candidate that knows of an epoch ([Candidate]'s Floor) in a store that knows of none.
 //   - To a candidate that knows of none either the lock is new: it wins at once.
-//     A running node remembers what it has heard; a daemon also asks its state directory,
+//     A running node remembers the epochs that it has seen; a daemon also asks its state directory,
 //     else its databases, when it starts; `baton lock` has nothing to ask.
 //   - The accident does not show: data was replaced beneath a store that goes on under
 //     the same name (made a replica of one that lagged and a master again, without a request
-//     in between). Then the epoch in the databases is what is left.
-//   - The store is an old master without replicas and that acknowledges all
-//     the same: wait_replicas, or a quorum, and else the epoch in the databases.
+//     in between). Then only the epoch in the databases protects the data.
+//   - The store is an old master without replicas that still acknowledges:
+//     wait_replicas or a quorum helps, otherwise only the epoch in the databases.
 //
 // # Handing over
 //
-// An order ([Order]: step down, perhaps in favour of a node; a pause is one, too)
-// comes with the answer to a renewal; a hint only makes that renewal come at once. The
-// work ends, the lock is released and perhaps reserved, and this node stands aside: it
-// goes on asking, as an observer. After a step-down that lasts until another node has
-// led, which a higher epoch shows, or for a poll interval and a bit: a node alone then
-// leads again; where the first answer already shows that, the next one follows at once.
-// After an [Abdication] it lasts for the cool-down, even if others have led meanwhile, or until
-// the node that abdicated ends it. Work that returns by itself is a step-down, unless
-// the election ends with it ([ErrDone]); a shutdown, a loss and an expiry put no node
-// aside. A leader that is asked twice steps down once.
+// An order ([Order]: step down, perhaps in favour of a node; a pause is one, too) comes with the answer to a renewal; a hint only makes
+// that renewal come at once. The work ends, the lock is released and perhaps reserved, and this node stands aside: it goes on asking, as
+// an observer. After a step-down that lasts until another node has led, which a higher epoch shows, or for a poll interval and a bit: a
+// node alone then leads again; where the first answer already shows that, the next one follows at once. After an [Abdication] it lasts
+// for the cool-down, even if others have led meanwhile, or until the node that abdicated ends it. Work that returns unasked is a
+// step-down, unless the election ends with it ([ErrDone]); a shutdown, a loss and an expiry put no node aside. A leader that gets two
+// orders steps down once.
 //
 // # Deferral
 //
-// A node that leads more than its share of several locks leaves a free one to others
-// for a moment ([Config]'s Deferral, at most half a second), so that work spreads
-// without a coordinator. It asks as a deferring candidate: a named
-// successor wins all the same, the others are answered that the lock is free. The time
-// counts from that answer; when it is over and the lock is still free, we ask for it.
-// A lock that is held, paused, in quarantine or reserved for another is not free:
-// deferral begins after that, and a held one is polled as ever. Renewals know of none.
+// A node that leads more than its share of several locks leaves a free one to others for a moment ([Config]'s Deferral, at most half a
+// second), so that work spreads without a coordinator. It asks as a deferring candidate: a named successor wins nevertheless, the others
+// get the answer that the lock is free. The time counts from that answer; when it is over and the lock is still free, we ask for it. A
+// lock that is held, paused, in quarantine or reserved for another is not free: deferral begins after that, and a held lock is polled as
+// usual. Renewals know of none.
 //
 //   - The others are dead, or do not want it: the lock stays free for that time, once.
 //   - The others are as deferring: the one with the least wins, or wins by chance.
@@ -164,26 +159,25 @@
 //     Deferral says less than before, as after the death of others.
 //   - The store is away meanwhile: the time goes on, too.
 //   - We die meanwhile: we held nothing.
-//   - Deferral answers by what has passed: work is spread worse, and nothing else. It
-//     decides when we ask, never who may win.
+//   - Deferral answers by an old state: work is spread worse, and nothing else. It
+//     decides when we ask, never which node may win.
 //
 // # Epochs
 //
-// The lock gives them, above what it has stored and above the candidate's Floor, and
-// from its clock in milliseconds where it may have forgotten some. The Floor is the
-// highest epoch that this process has seen, that of every Held and Wait (but by a
-// quorum's Wait, see there), and before that what [Config] brings. Where a database knows a higher one than the term's,
-// [Term.Raise] lifts the term's above it, or finds that the lock is lost.
+// The lock assigns them: above its stored epoch and above the candidate's Floor, and from its clock in milliseconds where it may have
+// forgotten some. The Floor is the highest epoch that this process has seen, that of every Held and Wait (but by a quorum's Wait, see
+// there), and before that what [Config] brings. Where a database knows a higher one than the term's, [Term.Raise] lifts the term's above
+// it, or finds that the lock is lost.
 //
 // # Others of its kind
 //
-//   - An observer (candidate: false) asks in order to know who leads. It never wins,
-//     also where no other node is there.
+//   - An observer (candidate: false) asks to learn the leader. It never wins,
+//     even if there is no other node.
 //   - Several electors in one process share a [heartbeat.Beat] and a connection: their
 //     renewals go at the same moments, in one round trip. An error of the connection
 //     costs each of them one attempt. For one key a process makes one lock.
 //   - A semaphore is [AnyOf] its slots, each an election of its own. A slot whose answer
-//     is missing is asked again before any other, so an owner never has two, but for an
+//     is missing is asked again before any other, so an owner never has two, except for an
 //     acquire that is later than all of that. A slot's epoch says nothing of the other
 //     slots'. One elector leads one term of it: the next would bring the first slot's
 //     epoch to the second.

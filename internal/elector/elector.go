@@ -18,8 +18,8 @@ var (
 	ErrShuttingDown = errors.New("shutting down")
 )
 
-// ErrDone is the cause of the ctx of [Elector.Run] where not the process ends, but the
-// work for which the lock was wanted. The history then says that.
+// ErrDone is the cause of the ctx of [Elector.Run] if the process goes on, but the work that needed the lock is finished. The history
+// then says that.
 var ErrDone = errors.New("its work is done")
 
 // LeadFunc does the leader's work. It starts nothing once ctx has ended, and
@@ -27,8 +27,8 @@ var ErrDone = errors.New("its work is done")
 // renewed, until then. If it returns while ctx is alive, the term ends.
 type LeadFunc func(ctx context.Context, t *Term) error
 
-// Abdication is what a LeadFunc returns to give the lead up for a while: it cannot
-// do its work on this node, and another node perhaps can.
+// Abdication is the error by which a LeadFunc gives the lead up for a while: it cannot do its work on this node, and another node perhaps
+// can.
 type Abdication struct {
 	Reason   string
 	CoolDown time.Duration   // how long this node then leaves the lock to others
@@ -37,7 +37,7 @@ type Abdication struct {
 
 func (a *Abdication) Error() string { return "abdicated: " + a.Reason }
 
-// Config is what an elector is given beyond its lock and its work.
+// Config configures an elector beyond its lock and its work.
 type Config struct {
 	NodeID string
 	Timing heartbeat.Timing
@@ -48,29 +48,25 @@ type Config struct {
 	// Die ends the process at once. It is called when the work has neither returned nor
 	// settled ([Term.Settle]) by the hard stop: a leader that cannot stop must die.
 	Die func(reason string)
-	// Floor is the highest epoch of this lock that is known from elsewhere; zero
-	// says that none is. See [Candidate].
+	// Floor is the highest epoch of this lock that the caller has learnt elsewhere; zero without one. See [Candidate].
 	Floor int64
-	// Lease is that of the last term of this lock that is known from elsewhere; zero
-	// if none is.
+	// Lease is that of the last term of this lock that the caller has learnt elsewhere; zero without one.
 	Lease time.Duration
-	// Observer reports whether this node does not lead for now. It follows the election all the
-	// same. It is asked before every attempt, so it must answer at once. Nil: the node may lead.
+	// Observer reports whether this node does not lead for now. It still follows the election. The elector calls it before every attempt,
+	// so it must return at once. Nil: the node may lead.
 	Observer func() bool
-	// HintSpread is how far apart those who got the same hint ask, at random. Where a
-	// lock is on several stores, rivals who ask at once share the stores among themselves.
+	// HintSpread is how far apart nodes with the same hint ask, at random. Where a lock is on several stores, rivals that ask at once
+	// divide the stores among themselves.
 	HintSpread time.Duration
-	// Deferral is how long to leave a free lock to others before asking for it; at most
-	// 500 ms count. A node that leads more than its share spreads the work by it. It is
-	// asked before every attempt, so it must answer at once. It may be nil.
+	// Deferral is how long to leave a free lock to others before asking for it; at most 500 ms count. A node that leads more than its
+	// share spreads the work by it. The elector calls it before every attempt, so it must return at once. It may be nil.
 	Deferral func() time.Duration
 	// Beat, if several electors share one, lets them renew at the same moments. It
 	// may be nil.
 	Beat *heartbeat.Beat
 	// Hints may be nil: they only make things faster.
 	Hints <-chan Hint
-	// Hinted reports whether hints are being listened for: a standby then polls more
-	// rarely. It may be nil.
+	// Hinted reports whether hints are being received: a standby then polls more rarely. It may be nil.
 	Hinted func() bool
 	// Observe may be nil.
 	Observe func(Event)
@@ -86,20 +82,20 @@ type Elector struct {
 
 	kick  chan struct{} // renew now
 	floor int64         // the highest epoch this process has seen
-	lease lastLease     // what a leader that the store has forgotten may still trust
+	lease lastLease     // the lease that a leader may still trust after the store has forgotten it
 	aside aside         // to what extent others go first
-	since freeSince     // since when the lock is free, of the campaign alone
+	since freeSince     // since when the lock is free; only the campaign uses it
 
 	mu          sync.Mutex
-	storeDown   error // what the store's trouble is, nil while it answers
+	storeDown   error // the store's trouble, nil while it answers
 	reported    error // the trouble that was reported last, and when
 	reportedAt  heartbeat.Instant
 	leading     *Term
 	held        bool              // by another client
-	holder      string            // node; "" while no node is known to, or a foreign client does
+	holder      string            // its node; "" while it is unknown, or a foreign client
 	holderEpoch int64             // of its term; 0 while unknown
-	waiting     string            // why no node may take the free lock; "" when that is not so
-	waitCode    Code              // the same for programs
+	waiting     string            // why no node may take the free lock; "" if there is no such reason
+	waitCode    Code              // the code of that reason
 	progress    heartbeat.Instant // when a loop last went round, or will after a wait
 }
 
@@ -132,8 +128,8 @@ func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	}, nil
 }
 
-// Run campaigns and leads until ctx ends, and returns when the work has returned
-// and the lock is released. The error is nil, or why no owner could be made.
+// Run campaigns and leads until ctx ends, and returns when the work has returned and the lock is released. The error is nil, or why
+// NewOwner failed.
 func (e *Elector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		term, err := e.campaign(ctx)
@@ -155,24 +151,21 @@ func (e *Elector) Leading() *Term {
 	return e.leading
 }
 
-// Holder returns the node that holds the lock as far as this node knows; "" when
-// no node is known to.
+// Holder returns the node that holds the lock as far as this node knows; "" if this node knows none, or the holder is a foreign client.
 func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.holder
 }
 
-// Held reports whether another holds the lock, as far as this node knows: a node, or a
-// client that is none.
+// Held reports whether another client holds the lock, as far as this node knows: a node, or a foreign client.
 func (e *Elector) Held() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.held
 }
 
-// Waiting returns why no node may take the free lock yet, for programs and in words; both are "" when
-// that is not so.
+// Waiting returns why no node may take the free lock yet, for programs and in words; both are "" if there is no such reason.
 func (e *Elector) Waiting() (Code, string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -201,13 +194,11 @@ func (e *Elector) waits(d time.Duration) {
 	e.progress = e.cfg.Clock().Add(d)
 }
 
-// anotherTrouble is how long trouble of another kind must come after what was reported
-// before it is reported, too: a store that starts up refuses for a moment.
+// anotherTrouble is how long after a report trouble of another kind is not reported yet: a store that starts up refuses for a moment.
 const anotherTrouble = 5 * time.Second
 
-// contact notes whether the store answered, and reports once when that changes. A
-// refusal is an answer, but not one that helps: an operator who has read that the
-// store is silent must also read, if it lasts, that it wants another password.
+// contact notes whether the store answered, and reports once when that changes. A refusal is an answer, but not one that helps: an
+// operator who has read that the store is silent must also learn, if it lasts, that it wants another password.
 func (e *Elector) contact(err error) {
 	if errors.Is(err, ErrLost) {
 		err = nil
@@ -237,8 +228,7 @@ func (e *Elector) setRole(leading *Term, holder string) {
 	e.leading, e.held, e.holder, e.holderEpoch, e.waiting, e.waitCode = leading, false, holder, 0, "", ""
 }
 
-// pause waits for d, or until ctx ends or the store hints that waiting is over, or so
-// is a cool-down. It reports whether it was cut short.
+// pause waits for d, or until ctx ends, a hint comes, or a cool-down ends. It reports whether it was cut short.
 func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
 	if d <= 0 {
 		return false

@@ -2,7 +2,7 @@ package elector
 
 import "time"
 
-// EventKind names what happened; the words are those of the event history.
+// EventKind names an event, in the words of the event history.
 type EventKind string
 
 // The kinds of events.
@@ -15,7 +15,7 @@ const (
 	EventExpired     EventKind = "expired"      // the term ended: the trust window closed unrenewed
 	EventSteppedDown EventKind = "stepped_down" // the term ended by order, or by its work
 	EventReleased    EventKind = "released"     // the term ended by shutdown
-	EventWithdrawn   EventKind = "withdrawn"    // of several stores one has granted a term of which nothing came
+	EventWithdrawn   EventKind = "withdrawn"    // a store has granted a term that never began: too few stores or replicas have it
 	EventStoreLost   EventKind = "store_lost"   // the store does not answer: Err
 	EventStoreBack   EventKind = "store_back"   // it does again
 	EventRenewal     EventKind = "renewal"      // one renewal: Took, Err
@@ -40,7 +40,7 @@ type Event struct {
 	Holder string
 	Lease  time.Duration // of the term; 0 while unknown
 	Reason string
-	Code   Code // of the end of a term, where Kind does not say it all
+	Code   Code // of the end of a term, where Kind alone is not enough
 	Took   time.Duration
 	Err    error
 	// Released: the store has confirmed that this owner no longer holds the lock.

@@ -18,7 +18,7 @@ type ending struct {
 	code   Code
 	to     string
 	aside  time.Duration // how long this node then lets others go first
-	firm   bool          // whatever they do
+	firm   bool          // even if they have led
 	over   <-chan struct{}
 }
 
@@ -78,7 +78,7 @@ func (e *Elector) attend(
 ) (ending, error) {
 	var end ending
 	shutdown := ctx.Done()
-	var kick <-chan time.Time // when to renew for a hint
+	var kick <-chan time.Time // when to renew because of a hint
 	kicked := e.cfg.Clock() - heartbeat.Instant(kickSpacing)
 	for {
 		var next ending
@@ -114,13 +114,13 @@ func (e *Elector) attend(
 			stop(next.cause)
 			e.cfg.Observe(Event{Kind: EventStopping, Owner: term.owner, Epoch: term.Epoch(), Reason: next.reason})
 		case next.event != end.event && (next.event == EventLost || next.event == EventExpired):
-			// A drain that outlives the lease ends as what it has become.
+			// A drain that outlives the lease ends with the event of the lease's end.
 			end.event, end.reason, end.code = next.event, next.reason+" while "+end.reason, next.code
 		}
 	}
 }
 
-// keep renews, and turns what the lock says into reasons to end.
+// keep renews, and turns the lock's answers into reasons to end.
 func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 	ordered := false
 	renew := func(ctx context.Context) error {
@@ -143,7 +143,7 @@ func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 	}
 }
 
-// leaseEnded is the ending of a term whose lease did.
+// leaseEnded is the ending of a term whose lease has ended.
 func leaseEnded(lost bool) ending {
 	if lost {
 		return ending{cause: ErrLeaseLost, event: EventLost, reason: "the lock is no longer ours"}
@@ -151,7 +151,7 @@ func leaseEnded(lost bool) ending {
 	return ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
 }
 
-// conclude releases the lock, if there is still something to release, and reports the end.
+// conclude releases the lock, if that is still possible, and reports the end.
 func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) aside {
 	var err error
 	if end.event != EventLost {
@@ -183,7 +183,7 @@ func (e *Elector) release(ctx context.Context, owner string, h Handover) error {
 	return err
 }
 
-// shutDown is the ending of a term because ctx, which is that of Run, has ended.
+// shutDown is the ending of a term because ctx, the one of Run, has ended.
 func shutDown(ctx context.Context) ending {
 	end := ending{cause: ErrShuttingDown, event: EventReleased, reason: ErrShuttingDown.Error()}
 	if errors.Is(context.Cause(ctx), ErrDone) {
@@ -192,7 +192,7 @@ func shutDown(ctx context.Context) ending {
 	return end
 }
 
-// workEnded is the ending of a term whose work returned by itself.
+// workEnded is the ending of a term whose work returned unasked.
 func workEnded(err error, aside time.Duration) ending {
 	end := ending{event: EventSteppedDown, reason: "the leader's work returned", aside: aside}
 	var abdication *Abdication
@@ -206,8 +206,7 @@ func workEnded(err error, aside time.Duration) ending {
 	return end
 }
 
-// asideTime is long enough for every live standby to have asked once, but for one
-// that listens for hints and has missed this one.
+// asideTime is long enough for every live standby to have asked once, except one that listens for hints and has missed this one.
 func (e *Elector) asideTime() time.Duration {
 	return e.cfg.PollInterval + 2*pollJitter
 }

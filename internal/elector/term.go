@@ -32,8 +32,7 @@ func (t *Term) NodeID() string { return t.nodeID }
 // Epoch is the fencing token. It can rise during a term ([Term.Raise]), never fall.
 func (t *Term) Epoch() int64 { return t.epoch.Load() }
 
-// FreeFor is how long ago the lock became free before this term; zero: it is not known,
-// or this term has followed another at once.
+// FreeFor is how long ago the lock became free before this term; zero: unknown, or this term has followed another at once.
 func (t *Term) FreeFor() time.Duration {
 	if t.freeSince == 0 {
 		return 0
@@ -41,24 +40,22 @@ func (t *Term) FreeFor() time.Duration {
 	return t.window.Now().Sub(t.freeSince)
 }
 
-// Trusted reports whether something may still be started.
+// Trusted reports whether the work may still start anything.
 func (t *Term) Trusted() bool { return t.window.Trusted() }
 
-// Overdue reports whether the renewal of the lease waits for its answer for too long: what
-// takes processors from it, and can wait, had better wait.
+// Overdue reports whether the renewal of the lease has waited too long for its answer: work that can wait should leave the processors to
+// it.
 func (t *Term) Overdue() bool { return t.window.Overdue() }
 
-// Closed is closed when nothing may be started any more: the soft stop has passed, or the
-// lease is lost. Work that was cancelled for another reason before learns it from this.
+// Closed is closed when the work may start nothing any more: the soft stop has passed, or the lease is lost. Work that was cancelled
+// earlier, for another reason, learns it from this.
 func (t *Term) Closed() <-chan struct{} { return t.closed }
 
-// UntilHardStop is the time left in which what runs must have ended; zero or less
-// when it has passed.
+// UntilHardStop is the time left until running work must have ended; zero or less when it has passed.
 func (t *Term) UntilHardStop() time.Duration { return t.window.UntilHard() }
 
-// Settle says that nothing which the work has started can change anything any more: what
-// is left of it only records how it ended. From then on the process does not end at the hard
-// stop for work that has not returned.
+// Settle marks the term's work as harmless: nothing that it started can change anything any more, and the rest of it only records how it
+// ended. From then on the process does not end at the hard stop because of work that has not returned.
 func (t *Term) Settle() { t.settled.Store(true) }
 
 // Raise lifts the epoch above floor, because a database has already recorded

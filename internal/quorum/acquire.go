@@ -55,11 +55,9 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	return answer, nil
 }
 
-// look finds out, for a candidate that knows of no earlier term, whether there was
-// one, and asks for nothing. A store that knows of none either would take a lock
-// that nobody remembers for a new one and give it away at once; here it may be one
-// master that has lost its data, while a leader relies on it. So only where all
-// masters answer that they know of none the candidate goes on knowing of none.
+// look finds out, for a candidate that knows of no earlier term, whether there was one, and takes nothing. A store without an earlier
+// term would take the lock for a new one and grant it at once; here it may be one master that has lost its data, while a leader relies on
+// it. So the candidate goes on without a Floor only if all masters answer that they know of no term.
 func (l *Lock) look(ctx context.Context, c *elector.Candidate) (elector.Answer, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		// One master that hangs must leave time to ask for the lock as well.
@@ -77,10 +75,10 @@ func (l *Lock) look(ctx context.Context, c *elector.Candidate) (elector.Answer, 
 	if b.answered() < len(l.lanes) || len(b.held) > 0 {
 		c.Floor = max(c.Floor, 1)
 	}
-	return elector.Answer{Outcome: elector.Wait}, nil // not for long: now it asks
+	return elector.Answer{Outcome: elector.Wait}, nil // not for long: the caller asks for the lock next
 }
 
-// ballot is what the masters answered to an acquire.
+// ballot holds the masters' answers to an acquire.
 type ballot struct {
 	won, held, wait []reply[elector.Answer]
 	failed          []failure
@@ -90,7 +88,7 @@ type ballot struct {
 
 func (b *ballot) answered() int { return len(b.won) + len(b.held) + len(b.wait) }
 
-// epoch is the highest that any of them knows of.
+// epoch is the highest of the answers.
 func (b *ballot) epoch() int64 {
 	var highest int64
 	for _, answers := range [][]reply[elector.Answer]{b.won, b.held, b.wait} {
@@ -101,8 +99,7 @@ func (b *ballot) epoch() int64 {
 	return highest
 }
 
-// freeFor is for how long all of those that granted it had been free: so long nobody can
-// have held a majority.
+// freeFor is for how long all masters that granted it had been free: for that time no owner can have held a majority.
 func (b *ballot) freeFor() time.Duration {
 	shortest := b.won[0].value.FreeFor
 	for _, r := range b.won {
@@ -121,8 +118,7 @@ func (b *ballot) missing(lanes []*lane) (missing []*lane) {
 	return missing
 }
 
-// vote asks all masters, and returns soon after a majority has granted the lock or
-// says who else holds it, or when all have had their time.
+// vote asks all masters. It returns soon after a majority has granted the lock or names another holder, or when all have had their time.
 func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 	replies := ask(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
 		return lock.Acquire(ctx, c)
@@ -150,8 +146,8 @@ func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 	}
 	b.silent = collect(ctx, len(l.lanes), l.opts.Timeout, replies, count)
 	if decided {
-		// The others cannot change it. They get as long again all the same: those that
-		// are well need then neither be healed nor asked to take anything back.
+		// The other answers cannot change that. They still get as long again: then healthy masters need neither heal nor a withdrawal.
+		// those that are well need then neither be healed nor asked to take anything back.
 		more := max(atLeast, l.opts.Clock()-began)
 		b.silent = collect(ctx, b.silent, more, replies, func(r reply[elector.Answer]) bool { count(r); return false })
 	}
@@ -166,9 +162,8 @@ func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 	return b
 }
 
-// again is the epoch of a term that has been won before and goes on: a majority has had it
-// since, or they would know of a higher one. Another master may have granted the term when
-// its epoch was written back already, under a higher one of its own.
+// again is the epoch of a term that was won before and goes on: a majority has had it since, or they would know of a higher one. Another
+// master may have granted the term when its epoch was written back already, under a higher one of its own.
 func (l *Lock) again(owner string, given []reply[elector.Answer]) (epoch int64, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,10 +201,9 @@ func (l *Lock) record(ctx context.Context, owner string, given []reply[elector.A
 	return epoch, nil
 }
 
-// withdraw gives back what an attempt that came to nothing has taken, or may still
-// take. It waits for those that have granted it, so that others find them free.
-// A request that is so late that it arrives after its own withdrawal takes the lock
-// of that master for nobody: its lease ends that.
+// withdraw gives back the grants of an attempt that failed, also those that may still come. It waits for the masters that have granted
+// it, so that others find them free. A request so late that it arrives after its own withdrawal takes the lock of that master for no
+// term: its lease ends that.
 func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
 	if len(b.doubtful) == 0 {
 		return
@@ -235,5 +229,5 @@ func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
 	})
 }
 
-// atLeast is how long things take in a network where they take no time.
+// atLeast is the least time for a round in a network without latency.
 const atLeast = 5 * time.Millisecond

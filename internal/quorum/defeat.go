@@ -21,19 +21,19 @@ func (l *Lock) defeat(b *ballot, took time.Duration) (elector.Answer, error) {
 		l.mu.Unlock()
 		return elector.Answer{Outcome: elector.Held, Holder: name, Epoch: termEpoch(b.held, name), Left: left}, nil
 	}
-	// It tells no epoch: the highest may be of a term that one master has granted and no
-	// majority did. Whoever stands aside would take that for others having led.
+	// It carries no epoch: the highest may be of a term that one master has granted and no majority did. A node standing aside would
+	// count this as another node's term.
 	answer := elector.Answer{Outcome: elector.Wait, Left: left}
 	answer.Code, answer.Reason = reason(b.wait)
 	if len(b.held) > 0 {
-		// Rivals have divided the masters among themselves, and all of them give back
-		// what they have. Who comes back first, alone, wins.
+		// Rivals have divided the masters among themselves, and each of them gives its share back. The one that comes back first, alone,
+		// wins.
 		answer.Left = min(left, l.pauseOfRivals(took))
 	}
 	return answer, nil
 }
 
-// holder is the node that a majority says holds the lock.
+// holder is the node that a majority names as the holder of the lock.
 func (l *Lock) holder(b *ballot) (name string, sure bool) {
 	count := map[string]int{}
 	for _, r := range b.held {
@@ -44,7 +44,7 @@ func (l *Lock) holder(b *ballot) (name string, sure bool) {
 	return "", false
 }
 
-// termEpoch is the epoch that most of those who name the holder know of its term.
+// termEpoch is the epoch of its term in most answers that name the holder.
 func termEpoch(held []reply[elector.Answer], name string) int64 {
 	count := map[int64]int{}
 	var most int64
@@ -61,8 +61,8 @@ func termEpoch(held []reply[elector.Answer], name string) int64 {
 	return most
 }
 
-// left is when so many masters can be free that a majority might grant the lock.
-// The one that is free the latest does not matter: its clock may have been set back.
+// left is the time until enough masters can be free for a majority to grant the lock. The master that is free last does not matter: its
+// clock may have been set back.
 func (l *Lock) left(b *ballot) time.Duration {
 	waits := make([]time.Duration, len(b.won), len(l.lanes)) // free at once
 	for _, answers := range [][]reply[elector.Answer]{b.held, b.wait} {
@@ -74,7 +74,7 @@ func (l *Lock) left(b *ballot) time.Duration {
 	return waits[l.majority-1]
 }
 
-// reason is what most of those say that make everybody wait.
+// reason is the most frequent reason of masters that make every candidate wait.
 func reason(wait []reply[elector.Answer]) (code elector.Code, words string) {
 	type why struct {
 		code  elector.Code
@@ -93,11 +93,10 @@ func reason(wait []reply[elector.Answer]) (code elector.Code, words string) {
 	return most.code, most.words
 }
 
-// longestDoubling keeps the pause of rivals that do not find an end in bounds.
+// longestDoubling bounds the pause of rivals that keep colliding.
 const longestDoubling = 10
 
-// pauseOfRivals is a random pause, of at most twice as long as an attempt takes at
-// first, and twice that after every further one that was in vain.
+// pauseOfRivals is a random pause: at first at most twice the time of an attempt, doubled after each further one in vain.
 func (l *Lock) pauseOfRivals(took time.Duration) time.Duration {
 	l.mu.Lock()
 	l.splits = min(l.splits+1, longestDoubling)

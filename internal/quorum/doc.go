@@ -1,6 +1,5 @@
-// Package quorum makes one lock of N locks in stores that know nothing of each
-// other (Redlock): whoever holds a majority of them holds it. It survives the loss
-// of any minority of the stores, which it calls masters.
+// Package quorum makes one lock of N locks in stores that know nothing of each other (Redlock): the holder of a majority of them holds
+// it. It survives the loss of any minority of the stores, which it calls masters.
 //
 // # Model
 //
@@ -9,12 +8,10 @@
 // clock; one that has lost its data makes new owners wait for a lease. Messages may
 // be lost, late, or both, and overtake each other.
 //
-// A request to all masters is sent at s. It counts as granted when a majority has
-// granted it and now < s + TTL − Margin. The lease of each of them ends after
-// s + TTL, so until then any other majority has one among it that refuses: two
-// owners are never granted at once. A renewal is the same with a later s. What the
-// others answer cannot change that, and is not waited for; it only makes the next
-// fault harmless, so those that have lost the lock are asked to take it again.
+// A request to all masters is sent at s. It counts as granted when a majority has granted it and now < s + TTL − Margin. The lease of
+// each of them ends after s + TTL, so until then any other majority has one among it that refuses: two owners are never granted at once.
+// A renewal is the same with a later s. The other masters' answers cannot change that, and we do not wait for them; they only make the
+// next fault harmless, so a master that has lost the lock gets a request to take it again.
 //
 // # Epochs rise
 //
@@ -31,33 +28,31 @@
 //   - So m knew the epoch of T when it granted U, and gave U a higher one. U's is at
 //     least that.
 //
-// Only the epochs of terms that were won tell that somebody has led: rivals who divide
-// the masters among themselves leave higher ones behind. So the answer that nobody has
-// the lock tells none.
+// Only the epochs of terms that were won prove that a node has led: rivals who divide the masters among themselves leave higher ones
+// behind. So the answer that no owner has the lock carries no epoch.
 //
-// A master that has forgotten its epochs goes on from its clock, or from the floor
-// that candidates bring. Where it is just that m, and its clock is wrong as well,
-// the floor of the databases is what is left ([elector.Lock]'s Raise).
+// A master that has forgotten its epochs goes on from its clock, or from the floor that candidates bring. If it is that very m, and its
+// clock is wrong as well, only the floor of the databases remains ([elector.Lock]'s Raise).
 //
 // # What fails, and what then
 //
-//   - No majority: what was granted is given back, to all that may have granted it,
+//   - No majority: every grant is given back, to all masters that may have granted it,
 //     also by a request that is still on its way. A rival may have the rest: then
 //     both come back after a random pause, which grows.
-//   - A release is late: it could take away what the same owner has won at that
-//     master since. So an owner of which a release was not confirmed by all is
-//     spent: the next attempt has a fresh one, and tells so in its answer.
+//   - A release is late: it could take away a grant that the same owner has won at that
+//     master since. So an owner is spent if not all masters have confirmed its release:
+//     the next attempt has a fresh one, and says so in its answer.
 //   - An acquire is so late that its release overtakes it: the master is held for
-//     nobody, until that lease ends. Requests to one master go one at a time and in
+//     no term, until that lease ends. Requests to one master go one at a time and in
 //     order, so this takes a connection that was given up and whose bytes still
 //     arrive.
 //   - The epoch cannot be written back to a majority: not won, given back.
 //   - A master hangs: it costs at most the timeout of one request where its answer
 //     could decide, and nothing where the others have decided.
-//   - A master was away when a term began: it is asked again at once, since a term
+//   - A master was away when a term began: it gets the request again at once, since a term
 //     that has a bare majority ends with the next fault of one of these.
-//   - A master is lost to us in a term: a renewal is answered by the others, and
-//     after it this one is asked for its lock again.
+//   - A master is lost to us in a term: the others answer a renewal, and
+//     after it this master gets the request for its lock again.
 //   - A minority of masters is away: nothing. A majority: renewals are unknown, the
 //     trust window closes, and the term is over; attempts go on.
 //   - A master has restarted with nothing, and the candidate is new, too: to both

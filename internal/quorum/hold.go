@@ -8,8 +8,7 @@ import (
 	"baton/internal/elector"
 )
 
-// Renew implements elector.Lock. It returns when a majority has renewed or cannot
-// renew any more, without waiting for the slowest.
+// Renew implements elector.Lock. It returns when a majority has renewed or no longer can renew, without waiting for the slowest.
 func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
 	l.term(owner, epoch)
 	replies := ask(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Order, error) {
@@ -32,7 +31,7 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 		return renewed >= l.majority || len(lost) > len(l.lanes)-l.majority
 	})
 	if len(lost) > len(l.lanes)-l.majority {
-		// The elector does not release what is lost. The rest of it would be in the way.
+		// The elector does not release a lost lock. The grants that are left would be in the way.
 		l.withdraw(ctx, owner, &ballot{doubtful: l.lanes})
 		return elector.Order{}, l.tooFew("renew", renewed, 0, failed)
 	}
@@ -59,8 +58,7 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 	return l.order, nil
 }
 
-// ordered notes an order, from whichever master knows of it. It is kept: the one
-// that knows may be the one whose replies always come too late to be waited for.
+// ordered notes an order, from any master that has it. It is kept: the replies of that master may always come too late to be waited for.
 func (l *Lock) ordered(owner string, o elector.Order) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"baton/internal/elector"
 )
 
-// lane is the way to one master. Requests go one at a time, in the order in which
-// they were made: a release does not overtake the acquire that it takes back.
+// lane is the queue of requests to one master. Requests go one at a time, in the order of their calls: a release does not overtake the
+// acquire that it takes back.
 type lane struct {
 	lock elector.Lock
 	name string
@@ -51,7 +51,7 @@ func (l *lane) next() {
 	}
 }
 
-// abandon gives a place in the queue up.
+// abandon gives up a place in the queue.
 func (l *lane) abandon(turn chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,18 +62,16 @@ func (l *lane) abandon(turn chan struct{}) {
 	l.next() // its turn came at the same moment
 }
 
-// reply is what one master answered.
+// reply is one master's answer.
 type reply[T any] struct {
 	lane  *lane
 	value T
 	err   error
 }
 
-// ask sends a request to every lane at once. Each sends exactly one reply, for
-// which the channel has room: whoever has heard enough may stop listening. A
-// request is not cut short when ctx ends, but by its own timeout: what a majority
-// has decided must not leave the others with broken connections. It waits as long,
-// at most, for its turn.
+// ask sends a request to every lane at once. Each sends exactly one reply, and the channel has room for all: a caller with enough replies
+// may stop reading. A request is not cut short when ctx ends, but by its own timeout: the decision of a majority must not leave the
+// others with broken connections. It also waits at most that long for its turn.
 func ask[T any](ctx context.Context, l *Lock, lanes []*lane, request func(context.Context, elector.Lock) (T, error)) <-chan reply[T] {
 	replies := make(chan reply[T], len(lanes))
 	ctx = context.WithoutCancel(ctx)
@@ -100,8 +98,7 @@ func ask[T any](ctx context.Context, l *Lock, lanes []*lane, request func(contex
 	return replies
 }
 
-// collect takes n replies, but no more once enough says so, the time is over or
-// ctx has ended. It returns how many are still to come.
+// collect takes n replies, and stops earlier once enough says so, the time is over or ctx has ended. It returns how many are missing.
 func collect[T any](ctx context.Context, n int, within time.Duration, replies <-chan reply[T], enough func(reply[T]) bool) int {
 	timer := time.NewTimer(within)
 	defer timer.Stop()

@@ -14,8 +14,8 @@ import (
 type Options struct {
 	// TTL is the lease of each of the locks.
 	TTL time.Duration
-	// Margin is what is left of the lease, at least, when the lock counts as won.
-	// Default: 1 % of the TTL and 2 ms, for clocks of different speeds.
+	// Margin is the least rest of the lease when the lock counts as won. Default: 1 % of the TTL and 2 ms, for clocks of different
+	// speeds.
 	Margin time.Duration
 	// Timeout bounds a request to one master. Default: 5 % of the TTL, at least 50 ms.
 	Timeout time.Duration
@@ -27,8 +27,7 @@ type Options struct {
 	Clock func() time.Duration
 }
 
-// Lock is one lock made of N: whoever holds a majority of them holds it. It
-// implements elector.Lock, for one candidate at a time.
+// Lock is one lock made of N: the holder of a majority of them holds it. It implements elector.Lock, for one candidate at a time.
 type Lock struct {
 	lanes    []*lane
 	majority int
@@ -37,20 +36,18 @@ type Lock struct {
 
 	mu    sync.Mutex
 	asked string // the candidate's owner
-	used  string // under which the masters were asked; another one once asked was spent
-	// spent: a release of used is under way, or may be. It could take a later grant
-	// away that counts, so used may win no more.
+	used  string // the owner in the requests to the masters; another one once asked was spent
+	// spent: a release of used is under way, or may be. It could take away a later grant that counts, so used may win no more.
 	spent  bool
-	splits int           // attempts in a row that found no majority for anybody
-	leads  string        // the owner whose term is renewed: what it lost is taken again
+	splits int           // attempts in a row that found no majority for any owner
+	leads  string        // the owner whose term is renewed: it takes lost locks again
 	epoch  int64         // of that term
-	order  elector.Order // that came after its renewal was decided
+	order  elector.Order // from answers after its renewal was decided
 }
 
 var _ elector.Lock = (*Lock)(nil)
 
-// New makes one lock of N, each in a store of its own that knows nothing of the
-// others. It asks none of them.
+// New makes one lock of N, each in a store of its own that knows nothing of the others. It sends no request.
 func New(locks []elector.Lock, o Options) (*Lock, error) {
 	switch {
 	case len(locks) == 0:
@@ -81,7 +78,7 @@ func New(locks []elector.Lock, o Options) (*Lock, error) {
 	return l, nil
 }
 
-// candidate returns the owner under which to ask for one that campaigns as asked.
+// candidate returns the owner for the requests of a candidate that campaigns as asked.
 func (l *Lock) candidate(asked string) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +95,7 @@ func (l *Lock) candidate(asked string) (string, error) {
 	return l.used, nil
 }
 
-// alias is the owner that stands for one that campaigns, if there is another.
+// alias is the owner in use for a candidate, if that is another one.
 func (l *Lock) alias(owner string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +105,7 @@ func (l *Lock) alias(owner string) string {
 	return owner
 }
 
-// term notes whose term is renewed, and its epoch.
+// term notes the term that is being renewed, and its epoch.
 func (l *Lock) term(owner string, epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,9 +145,8 @@ func (l *Lock) confirmed(owner string) {
 	}
 }
 
-// Settle waits until no request is under way any more, or ctx ends: a master that
-// is slow shall still hear of a release before the process ends. Nothing may be
-// asked of the lock meanwhile.
+// Settle waits until no request is under way, or ctx ends: a slow master should still get a release before the process ends. The caller
+// must not use the lock meanwhile.
 func (l *Lock) Settle(ctx context.Context) {
 	settled := make(chan struct{})
 	go func() {
@@ -163,8 +159,8 @@ func (l *Lock) Settle(ctx context.Context) {
 	}
 }
 
-// tooFew is the error of a request that has not reached a majority. Of what the
-// masters' errors are it tells that which a majority agrees on.
+// tooFew is the error of a request that has not reached a majority. It is ErrLost if so many masters have lost the lock that no majority
+// can have it, and ErrRefused if a majority refused.
 func (l *Lock) tooFew(what string, good, silent int, failed []failure) error {
 	text, refused, lost := "", 0, 0
 	for _, f := range failed {
