@@ -6,7 +6,7 @@ import "slices"
 type Access struct {
 	Subject string // the subject of findings; "": the server
 	Places  []Place
-	Follows bool // its replication stream is read
+	Follows bool // a job reads its replication stream
 	// Consequence of a refusal, and when it shows without a check: "at the first flush".
 	Consequence, Shows string
 }
@@ -14,9 +14,8 @@ type Access struct {
 // Place lists commands for the node that has a key.
 type Place struct {
 	Key string
-	// Commands are sent always; ByType by the type of the key, "" if the type is unknown.
-	// Names maps words in the commands to keys and channels. One that stands for many has a pattern of
-	// the ACL in Patterns that grants them all.
+	// Commands are sent always; ByType by the type of the key, "" if the type is unknown. Names maps words in the commands to keys and
+	// channels. A word that stands for many names has a pattern of the ACL in Patterns that grants them all.
 	Commands []string
 	ByType   func(holds string) []string
 	Names    map[string]string

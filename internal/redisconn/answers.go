@@ -14,41 +14,40 @@ import (
 	"baton/internal/redisconn/headers"
 )
 
-// Question is commands that are answered with arrays of texts, as HMGET is, or with anything if it is
-// to be brief. They change nothing, so that they may be asked again.
+// Question is a set of commands whose replies are arrays of texts, like that of HMGET, or anything for brief ones. They change nothing,
+// so they may be sent again.
 type Question struct {
 	Commands int
 	// Write appends a command, see [AppendCommand].
 	Write func(buf []byte, command int) []byte
 	// Nested: the elements of an array may be arrays themselves, as in the reply of XRANGE.
 	Nested bool
-	// Brief, if set, says of which commands any reply will do and only the short texts are wanted.
+	// Brief, if set, selects the commands that may have any reply; only the short texts of it are wanted.
 	Brief func(command int) bool
-	// Read is given the replies. They are valid until it returns.
+	// Read gets the replies. They are valid until it returns.
 	Read func(*Answers) error
 }
 
 // Answers are the replies to a [Question].
 type Answers struct {
 	All     []byte  // the texts, one after the other
-	Sizes   []int   // of each text; -1: there is none. Of a nested array see [Nested]
+	Sizes   []int   // of each text; -1: no text. For a nested array see [Nested]
 	Replies []Reply // one a command
 	Briefs  []any   // the brief ones, in their order
 }
 
-// Reply is the reply to one command: so many elements of an array, or a refusal.
+// Reply is the reply to one command: an array with that many elements, or a refusal.
 type Reply struct {
 	Elements int
-	Sizes    int // of these elements, and of theirs
+	Sizes    int // of these elements, and of their elements
 	Refusal  redis.Error
 }
 
-// Nested is how many elements a nested array has whose beginning is among the sizes; less
-// than nothing: it is the size of a text. Its elements follow.
+// Nested is the number of elements of a nested array, from its entry in the sizes. If it is negative, the entry is the size of a text.
+// The elements follow.
 func Nested(size int) int { return -2 - size }
 
-// Take is All as a text that stays valid. What is large is not copied: its memory is used for no
-// other question (see forget).
+// Take is All as a text that stays valid. A large text is not copied: its memory is used for no other question (see forget).
 func (t *Answers) Take() string {
 	if cap(t.All) <= wireKeeps {
 		return string(t.All)
@@ -88,8 +87,7 @@ func (t *Answers) readReply(r *bufio.Reader, nested bool) error {
 	return err
 }
 
-// readArray reads the beginning of an array: of how many elements it is. The error may
-// be a redis.Error, which is a whole reply.
+// readArray reads the beginning of an array: the number of its elements. The error may be a redis.Error, which is a whole reply.
 func readArray(r *bufio.Reader) (n int, err error) {
 	kind, rest, err := readLine(r)
 	if err != nil {
@@ -105,12 +103,12 @@ func readArray(r *bufio.Reader) (n int, err error) {
 	return n, headers.Total(n, 0)
 }
 
-// readElements reads n elements, and theirs where they are nested.
+// readElements reads n elements, and theirs if they are nested.
 func (t *Answers) readElements(r *bufio.Reader, n int, nested bool) (err error) {
 	for n > 0 {
-		buffered, _ := r.Peek(r.Buffered()) // it is there
+		buffered, _ := r.Peek(r.Buffered()) // without waiting
 		used, more := t.readBuffered(buffered, n, nested)
-		_, _ = r.Discard(used) // it has been peeked at
+		_, _ = r.Discard(used) // Peek has returned that many
 		if err := headers.Total(len(t.Sizes)+more, len(t.All)); err != nil {
 			return err
 		}
@@ -125,8 +123,8 @@ func (t *Answers) readElements(r *bufio.Reader, n int, nested bool) (err error) 
 	return nil
 }
 
-// readBuffered reads those of n elements that are whole in what is buffered, and as they
-// mostly are. It returns how long they were, and how many are still to come.
+// readBuffered reads those of n elements that are complete in the buffer and of a common form. It returns how many bytes they had, and
+// how many elements are missing.
 func (t *Answers) readBuffered(buf []byte, n int, nested bool) (used, left int) {
 	for ; n > 0; n-- {
 		kind, size, begin := header(buf[used:])
@@ -147,8 +145,7 @@ func (t *Answers) readBuffered(buf []byte, n int, nested bool) (used, left int) 
 	return used, 0
 }
 
-// header reads the line that begins an element; kind is 0 where it is not whole, or one that
-// is rare.
+// header reads the line that begins an element; kind is 0 if the line is incomplete or of a rare form.
 func header(buf []byte) (kind byte, size, length int) {
 	const longest = 9 // more digits are rare
 	for i := 1; i < min(len(buf)-1, longest); i++ {
@@ -164,7 +161,7 @@ func header(buf []byte) (kind byte, size, length int) {
 	return 0, 0, 0
 }
 
-// readElement reads an element as it comes. Those of an array follow it.
+// readElement reads one element that may not be in the buffer yet. The elements of an array follow it.
 func (t *Answers) readElement(r *bufio.Reader, nested bool) (follow int, err error) {
 	kind, rest, err := readLine(r)
 	if err != nil {
@@ -188,11 +185,11 @@ func (t *Answers) readElement(r *bufio.Reader, nested bool) (follow int, err err
 	return 0, t.readText(r, n)
 }
 
-// sureText is the size up to which a text gets its memory as soon as it has begun to come. A longer one gets
-// as much again as has come, so that a false size costs little.
+// sureText is the size up to which a text gets its memory at once, when its first bytes arrive. A longer text gets as much memory again
+// as has arrived, so that a false size costs little.
 const sureText = 8 << 20
 
-// readText reads a text of so many bytes.
+// readText reads a text of that many bytes.
 func (t *Answers) readText(r *bufio.Reader, n int) error {
 	for left := n; left > 0; {
 		piece, err := r.Peek(min(left, wireReads))
@@ -204,7 +201,7 @@ func (t *Answers) readText(r *bufio.Reader, n int) error {
 			return noEOF(err)
 		}
 		left -= len(piece)
-		_, _ = r.Discard(len(piece)) // it has been peeked at
+		_, _ = r.Discard(len(piece)) // Peek has returned them
 	}
 	_, err := r.Discard(2) // the end of the line
 	return noEOF(err)
@@ -223,7 +220,7 @@ func readLine(r *bufio.Reader) (kind byte, rest []byte, err error) {
 	return line[0], line[1 : len(line)-2], nil
 }
 
-// noEOF: a reply is due, so the end is not one of anything.
+// noEOF: a reply is due, so an end of the connection comes too early.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -231,7 +228,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// AppendCommand appends the beginning of a command of so many words, name among them.
+// AppendCommand appends the beginning of a command with that many words, name among them.
 func AppendCommand(buf []byte, words int, name string) []byte {
 	buf = append(buf, '*')
 	buf = strconv.AppendInt(buf, int64(words), 10)

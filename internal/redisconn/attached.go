@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Attached is what uses the store beside its calls, under a name, until it is detached or the store is
-// closed. The first call makes it. Of a store that is closed it is made, and closed at once: nothing would end it.
+// Attached returns the object that uses the store beside its calls, under a name, until it is detached or the store is closed. The first
+// call opens it. If the store is closed already, the object is opened and closed at once: otherwise it would stay open.
 func (s *Store) Attached(name string, open func() io.Closer) io.Closer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *Store) Attached(name string, open func() io.Closer) io.Closer {
 	return made
 }
 
-// Attachment is what Attached has made; false if it has not.
+// Attachment is the object that Attached has opened; false without one.
 func (s *Store) Attachment(name string) (io.Closer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *Store) Attachment(name string) (io.Closer, bool) {
 	return made, ok
 }
 
-// Detach closes what Attached has made. It does nothing if there is nothing of that name.
+// Detach closes the object that Attached has opened. It does nothing if there is none of that name.
 func (s *Store) Detach(name string) error {
 	s.mu.Lock()
 	made, ok := s.attached[name]

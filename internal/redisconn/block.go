@@ -7,8 +7,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Block repeats a blocking command, each time with a time limit, until it reports that it is
-// done. When ctx ends the connection is closed; other connections to the server are not suspected.
+// Block repeats a blocking command, each time with a time limit, until it reports that it is done. When ctx ends the connection is
+// closed; other connections to the server stay in use.
 func (s *Store) Block(ctx context.Context, key string, command func(c redis.Conn, atMost time.Duration) (done bool, err error)) error {
 	// A separate pool: blocked connections are often closed by us.
 	c, err := s.reach(ctx, key, (*Server).borrowWaiting)

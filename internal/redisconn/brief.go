@@ -11,7 +11,7 @@ import (
 	"baton/internal/redisconn/headers"
 )
 
-// briefText is how long a text of a brief reply may be, in bytes: an id is shorter.
+// briefText is the longest text of a brief reply, in bytes: an id is shorter.
 const briefText = 128
 
 // Left is the size of a text that a brief reply leaves out.
@@ -24,7 +24,7 @@ func readBrief(r *bufio.Reader) (any, error) {
 	return readNested(r, 0, &elements)
 }
 
-// readNested is readBrief within so many arrays; elements counts those of the whole reply.
+// readNested is readBrief inside that many arrays; elements counts those of the whole reply.
 func readNested(r *bufio.Reader, depth int, elements *int) (any, error) {
 	kind, rest, err := readLine(r)
 	if err != nil {

@@ -88,7 +88,7 @@ func (c *cluster) owner(ctx context.Context, slot int) (*Server, error) {
 	node, _ := c.lookup(slot)
 	switch {
 	case node != nil:
-		return node, nil // which may be right even if no node could be asked
+		return node, nil // the old entry may be right even if no node answered
 	case problem != nil:
 		return nil, fmt.Errorf("no node of the redis cluster answers with its slots: %w", problem)
 	}
@@ -127,7 +127,7 @@ func (c *cluster) refresh(ctx context.Context) error {
 	c.stale = false // a MOVED from now on may be newer than the answer
 	c.mu.Unlock()
 	if !stale {
-		return nil // another goroutine has just done it
+		return nil // another goroutine has just asked
 	}
 	found, _, err := firstOf(ctx, candidates, c.store.patience(), c.ask)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *cluster) refresh(ctx context.Context) error {
 	return nil
 }
 
-// layout is the Cluster as one node knows it.
+// layout is the Cluster's map of slots from one node's view.
 type layout struct {
 	owners []string
 	nodes  []string
@@ -215,8 +215,7 @@ func (l *layout) add(reply any, asked string) error {
 	return nil
 }
 
-// nodeAddress reads an address from a node's reply. An empty host means the host that was
-// asked.
+// nodeAddress reads an address from a node's reply. An empty host means the host that answered.
 func nodeAddress(host, port, asked string) string {
 	if host == "" || host == "?" {
 		host, _, _ = net.SplitHostPort(asked)

@@ -7,8 +7,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Ask implements [Conn]. Each command that is answered that it belongs elsewhere is asked
-// again there, by itself; those of a brief question, which may be a transaction, are not.
+// Ask implements [Conn]. Each command that belongs elsewhere is sent again there, alone; the commands of a brief question, which may be a
+// transaction, are not.
 func (r *routed) Ask(ctx context.Context, q *Question) error {
 	r.leave()
 	if q.Brief != nil {
@@ -51,7 +51,7 @@ func (q *Question) only(command int) *Question {
 	return &Question{Commands: 1, Nested: q.Nested, Write: func(buf []byte, _ int) []byte { return q.Write(buf, command) }}
 }
 
-// on asks a question of one command. A refusal is its error.
+// on sends a question with one command. A refusal is its error.
 func (q *Question) on(ctx context.Context, c Conn) (any, error) {
 	var answers *Answers
 	q.Read = func(a *Answers) error {
@@ -67,12 +67,12 @@ func (q *Question) on(ctx context.Context, c Conn) (any, error) {
 	return answers, nil
 }
 
-// clone copies what is valid for a moment only.
+// clone copies replies that are valid for a moment only.
 func (t *Answers) clone() *Answers {
 	return &Answers{All: slices.Clone(t.All), Sizes: slices.Clone(t.Sizes), Replies: slices.Clone(t.Replies)}
 }
 
-// insert puts the only reply of another question where a refused one is.
+// insert puts the only reply of another question in the place of a refused one.
 func (t *Answers) insert(at int, other *Answers) {
 	sizes, texts := 0, 0
 	for _, r := range t.Replies[:at] {

@@ -11,9 +11,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// routed is a connection to the node of a Cluster that has one key. A command that is answered
-// MOVED, ASK or TRYAGAIN was not executed, so it is sent again to the right node. So are the
-// commands of a pipeline, one after the other, unless they contain a transaction.
+// routed is a connection to the node of a Cluster that has one key. A command that gets MOVED, ASK or TRYAGAIN was not executed, so it is
+// sent again to the right node. So are the commands of a pipeline, one after the other, unless they contain a transaction.
 type routed struct {
 	Conn    // to node; another one after a MOVED
 	cluster *cluster
@@ -26,7 +25,7 @@ type routed struct {
 	moved   bool
 
 	sent        []Command // that wait for their replies
-	transaction bool      // between WATCH or MULTI and its end: all of it is done, or nothing
+	transaction bool      // between WATCH or MULTI and its end: all of its commands are done, or none
 	ends        bool      // its end is under way
 }
 
@@ -88,7 +87,7 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 		r.transaction, r.ends = false, false
 	}
 	if r.asked != nil {
-		if strings.ToUpper(name) == "WAIT" { // for what was written there
+		if strings.ToUpper(name) == "WAIT" { // it counts the writes made there
 			return r.asked.DoContext(ctx, name, args...)
 		}
 		r.leave()
@@ -130,7 +129,7 @@ func IsElsewhere(reply any) bool {
 	return code == "MOVED" || code == "ASK" || code == "TRYAGAIN"
 }
 
-// on sends a command by itself.
+// on sends one command.
 func (c Command) on(ctx context.Context, conn Conn) (any, error) {
 	return conn.DoContext(ctx, c.Name, c.Args...)
 }
@@ -159,7 +158,7 @@ func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (a
 		default: // TRYAGAIN
 			select {
 			case <-ctx.Done():
-				return nil, err // known: it was not done
+				return nil, err // certain: the command was not done
 			case <-time.After(pause):
 			}
 			pause *= 2
@@ -169,7 +168,7 @@ func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (a
 	return reply, err
 }
 
-// switchTo continues on the node to which a slot was moved.
+// switchTo continues on the node that has the slot now.
 func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 	n, err := strconv.Atoi(slot)
 	if err != nil || n < 0 || n >= slotCount {
@@ -190,8 +189,8 @@ func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 	return nil
 }
 
-// Err implements redis.Conn. A connection that was moved is used to the end but not kept: the
-// identity of its server was not checked.
+// Err implements redis.Conn. A connection that has followed a MOVED is used to the end but not kept: the identity of its server was not
+// checked.
 func (r *routed) Err() error {
 	if r.moved {
 		return errUnfit
@@ -213,8 +212,7 @@ func (r *routed) leave() {
 	}
 }
 
-// askAt has one command allowed at the node that a slot is being moved to. The slot's
-// other keys may still be at the old one.
+// askAt makes the node that a slot is being moved to accept one command. The slot's other keys may still be at the old one.
 func (r *routed) askAt(ctx context.Context, address string) error {
 	node := r.cluster.at(r.absolute(address))
 	conn, err := node.Borrow(ctx)
@@ -258,14 +256,14 @@ func (r *routed) ScanKey(
 	}
 }
 
-// cursorPlace is who has given a cursor of a scan.
+// cursorPlace is the server that has given a cursor of a scan.
 type cursorPlace struct {
 	conn  Conn
 	asked *Server
 }
 
-// scans notes who has done a step of a scan, and says whether that is who has given its
-// cursor. A cursor means nothing to another server: the elements have another order there.
+// scans notes the server of a scan's step, and reports whether it has also given the cursor. A cursor means nothing to another server:
+// the elements have another order there.
 func (r *routed) scans(begins bool) bool {
 	here := cursorPlace{r.Conn, r.askedOf}
 	if here.asked != nil {
@@ -276,8 +274,7 @@ func (r *routed) scans(begins bool) bool {
 	return same
 }
 
-// Unrouted is the connection to the server that a connection of a [Store] leads to now:
-// commands on it go there whatever their keys.
+// Unrouted is the connection to the present server of a connection of a [Store]: commands on it go to that server whatever their keys.
 func Unrouted(c Conn) Conn {
 	if r, ok := c.(*routed); ok {
 		return r.Conn

@@ -27,8 +27,7 @@ func Slot(key string) int {
 	return int(crc % slotCount)
 }
 
-// CheckKey refuses a key for which no other key could share the slot: an empty one, and one with
-// a '}' that closes no hash tag.
+// CheckKey refuses a key that no other key could share a slot with: an empty one, and one with a '}' that closes no hash tag.
 func CheckKey(key string) error {
 	if key == "" {
 		return fmt.Errorf("redis key is empty: give it a name")
@@ -59,8 +58,8 @@ func HashTag(key string) (string, bool) {
 	return tag, ok && tag != ""
 }
 
-// OwnSlots reads from the reply of CLUSTER NODES, for the node that was asked: its id, the epoch of its
-// configuration, which grows when it is given slots, and the slots; and whether one of them is on its way.
+// OwnSlots reads the entry of the answering node from the reply of CLUSTER NODES: its id, the epoch of its configuration, which grows
+// when it gets slots, and the slots; and whether one of them is being moved.
 func OwnSlots(nodes string) (slots string, moving bool) {
 	for line := range strings.Lines(nodes) {
 		f := strings.Fields(line)

@@ -18,9 +18,9 @@ import (
 // place is one server, and how to log in there.
 type place struct {
 	network, address string
-	encrypted        bool // whatever Options.TLS says
+	encrypted        bool // even if Options.TLS says otherwise
 	database         int
-	sentinel         bool // it is no Redis, and has its own users
+	sentinel         bool // a Sentinel, which has users of its own
 }
 
 // parseURL reads what Options.URL documents.
@@ -55,7 +55,7 @@ func parseURL(raw string) (place, error) {
 		return p, nil
 	}
 	if p.database, err = strconv.Atoi(database); err != nil || p.database < 0 {
-		return place{}, errors.New(want) // what follows may be a piece of a password
+		return place{}, errors.New(want) // the rest may be a piece of a password
 	}
 	return p, nil
 }
@@ -125,7 +125,7 @@ func (p place) String() string {
 	return "redis " + p.address
 }
 
-// encryption is how to speak TLS to p; nil for not at all.
+// encryption is the TLS configuration for p; nil without TLS.
 func (s *Store) encryption(p place) (c *tls.Config, err error) {
 	if s.opts.TLS != nil {
 		if c, err = s.opts.TLS(); err != nil {
@@ -145,7 +145,7 @@ func (s *Store) encryption(p place) (c *tls.Config, err error) {
 	return c, err
 }
 
-// dialNet shakes hands itself: the library's handshake does not know ctx.
+// dialNet makes the TLS handshake: the library's handshake ignores ctx.
 func (s *Store) dialNet(ctx context.Context, network, address string, encryption *tls.Config) (net.Conn, error) {
 	raw, err := s.opts.Dial(ctx, network, address)
 	if err != nil || encryption == nil {
@@ -159,7 +159,7 @@ func (s *Store) dialNet(ctx context.Context, network, address string, encryption
 	return c, nil
 }
 
-// handshakeError says that it was the TLS handshake that failed.
+// handshakeError says that the TLS handshake has failed.
 type handshakeError struct{ err error }
 
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }

@@ -40,7 +40,7 @@ var remedies = map[string]string{
 	"ERR":        "redis refuses the command",
 }
 
-// ErrRefused means that no requested command was done.
+// ErrRefused means that no command was done.
 var ErrRefused = errors.New("not done")
 
 // Explain adds the remedy to an error of Redis. After an error reply the command was not done:
@@ -69,7 +69,7 @@ func Explain(err error) error {
 	return err
 }
 
-// unreached is an explained error of a server to which there is no connection.
+// unreached is an explained error of a server that no connection could be made to.
 type unreached struct{ error }
 
 func (u unreached) Unwrap() error { return u.error }
@@ -81,17 +81,16 @@ func (u unanswered) Unwrap() error { return u.error }
 
 // The answers of [Unavailable] for a server that does not reply.
 const (
-	UnavailableUnreached = "unreached" // there is no connection
-	UnavailableSilent    = "silent"    // there was one
+	UnavailableUnreached = "unreached" // no connection could be made
+	UnavailableSilent    = "silent"    // a connection was made
 )
 
-// unavailable are the codes of replies by which a server refuses nearly every command of every
-// client.
+// unavailable are the codes of replies that refuse nearly every command of every client.
 var unavailable = []string{"NOAUTH", "WRONGPASS", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "DENIED", "NOREPLICAS", "MISCONF",
 	"OOM", "BUSY"}
 
-// Unavailable is the code for why the server behind an error serves no client; "" if the error
-// concerns one command or no server.
+// Unavailable is the code of the reason why the server behind an error serves no client; "" if the error concerns one command or no
+// server.
 func Unavailable(err error) string {
 	var reply redis.Error
 	switch {
@@ -116,7 +115,7 @@ func explainDial(err error, p place, encrypted bool) error {
 	var name x509.HostnameError
 	var record tls.RecordHeaderError
 	var reply redis.Error
-	errors.As(err, &handshake) // nil if it is none
+	errors.As(err, &handshake) // nil if it is another error
 	switch {
 	case errors.As(err, &name):
 		return fmt.Errorf("the certificate is for another host: set redis.tls.server_name (%w)", err)
@@ -126,7 +125,7 @@ func explainDial(err error, p place, encrypted bool) error {
 		return fmt.Errorf("that port does not speak TLS: use redis:// instead of rediss://, and no redis.tls, or the server's "+
 			"tls-port (%w)", err)
 	case errors.As(err, &alert) && alert.Op == "remote error", encrypted && handshake == nil && hungUp(err):
-		// An alert, as the library calls it; or it hung up before the alert was read.
+		// The library calls it an alert; or the server hung up before the alert was read.
 		return fmt.Errorf("the server refuses the TLS connection: does it require a client certificate (redis.tls.cert_file and "+
 			"key_file) by an authority that it trusts? (%w)", err)
 	case handshake != nil && (hungUp(err) || errors.Is(err, context.DeadlineExceeded)):

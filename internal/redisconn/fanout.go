@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ByMaster calls do with items at the master of their keys: on a Cluster concurrently for each
-// master, else once on c, or on a borrowed connection if c is nil. A key that has just left its
-// master is refused there, see [IsElsewhere]. Concurrent calls of do must not share data.
+// ByMaster calls do with items at the master of their keys: on a Cluster concurrently for each master, otherwise once on c, or on a
+// borrowed connection if c is nil. A key that has just left its master is refused there, see [IsElsewhere]. Concurrent calls of do must
+// not share data.
 func ByMaster[T any](ctx context.Context, s *Store, c Conn, items []T, key func(T) string,
 	do func(ctx context.Context, c Conn, items []T) error,
 ) error {
@@ -38,7 +38,7 @@ func ByMaster[T any](ctx context.Context, s *Store, c Conn, items []T, key func(
 	return all.Wait()
 }
 
-// Ping asks every master for a sign of life, over pooled connections. Its error is explained.
+// Ping sends PING to every master, over pooled connections. Its error is explained.
 func (s *Store) Ping(ctx context.Context) error {
 	masters, err := s.Masters(ctx)
 	if err != nil {

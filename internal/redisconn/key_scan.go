@@ -12,10 +12,9 @@ import (
 
 // KeyScan is a pass over the keys of one server by SCAN.
 type KeyScan struct {
-	Cursor string // where it goes on; "0" at the beginning, and when the pass is over
+	Cursor string // the next cursor; "0" at the beginning, and when the pass is over
 	Match  string // a glob pattern
-	// Type is that of the keys. It becomes "" where the server does not know it, because it is older than Redis 6:
-	// then keys of all types are found.
+	// Type is that of the keys. It becomes "" if the server is older than Redis 6 and does not know it: then keys of all types are found.
 	Type string
 	Pace *Pace
 }
@@ -79,8 +78,7 @@ func (k *KeyScan) take(t *Answers, each func(key string)) error {
 // anyKeyScans bounds the search of AnyKey.
 const anyKeyScans = 100
 
-// AnyKey is some key of the server that is wanted, of those that match a glob pattern, and its type; "" if a short search
-// finds none.
+// AnyKey is any key of the server that matches a glob pattern and is wanted, and its type; "" if a short search finds none.
 func (s *Server) AnyKey(ctx context.Context, match string, wanted func(key string) bool) (key, holds string, err error) {
 	c, err := s.Borrow(ctx)
 	if err != nil {
@@ -101,13 +99,13 @@ func (s *Server) AnyKey(ctx context.Context, match string, wanted func(key strin
 	if key == "" {
 		return "", "", nil
 	}
-	if holds, err = redis.String(redis.DoContext(c, ctx, "TYPE", key)); holds == "none" { // it is gone
+	if holds, err = redis.String(redis.DoContext(c, ctx, "TYPE", key)); holds == "none" { // the key is gone
 		key = ""
 	}
 	return key, holds, err
 }
 
-// Glob is the pattern of keys in which anything comes between the literals, for MATCH and for rules of the ACL.
+// Glob is the pattern of keys with any text between the literals, for MATCH and for rules of the ACL.
 func Glob(literals ...string) string {
 	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
 	var b strings.Builder

@@ -2,43 +2,39 @@ package redisconn
 
 import "time"
 
-// Pace says how many records to ask Redis for at once. Redis serves nobody else while it works
-// at a command, and a reply lies whole in its memory and in ours: so it goes by the bytes and
-// the time of the replies before, never by a number alone.
+// Pace decides how many records one request to Redis asks for. Redis serves no other client during a command, and a reply lies whole in
+// its memory and in ours: so Pace uses the bytes and the time of earlier replies, never a number alone.
 //
-// It begins with one record, for nobody knows yet how large they are, or how far away Redis
-// is, and asks for four times as many until a reply was too large, or took too long. That makes
-// the next one half as long, or shorter; from then on it grows by a half. A large record is rarely
-// the only one: it is remembered for a while.
+// It begins with one record, since the size of records and the distance of Redis are unknown. It asks for four times as many until a
+// reply was too large, or took too long. That halves the next request, or shortens it further; from then on requests grow by a half. A
+// large record is rarely the only one: Pace remembers its size for a while.
 type Pace struct {
 	most    int // records, never more
-	bytes   int // the aim for what is asked for at once
+	bytes   int // the aim for the bytes of one reply
 	depth   int
 	limited bool          // it has met a limit
-	largest int           // bytes of a record, of late
-	trip    time.Duration // the shortest time of a reply: that of the way, if not less
+	largest int           // bytes of a record, lately
+	trip    time.Duration // the shortest time of a reply: that of the network, or more
 }
 
 const (
-	// leastTimed is as many as are asked for however long that takes: with so few it is the
-	// way that takes long, or another program has the processor. Up to there the steps of a
-	// small flush do not depend on time.
+	// leastTimed is how many records a request may have however long it takes: with so few records the network takes the time, or another
+	// program has the processor. Up to there the steps of a small flush do not depend on time.
 	leastTimed = 64
-	// aimTime is what a command of ours may take of Redis' time.
+	// aimTime is how much of Redis' time one command may take.
 	aimTime = 2 * time.Millisecond
-	// manyLarge is how many times the aim a reply may have if all its records are as large as
-	// the largest of late.
+	// manyLarge is how many times the aim a reply may have if all its records are as large as the largest one lately.
 	manyLarge = 4
-	// forget is the part of the largest record that each reply makes forgotten.
+	// forget is the part of the largest record's size that each reply removes from memory.
 	forget = 32
 )
 
-// NewPace asks for so many records at most, and aims at so many bytes.
+// NewPace asks for at most that many records, and aims at that many bytes.
 func NewPace(most, bytes int) Pace {
 	return Pace{most: most, bytes: bytes, depth: 1}
 }
 
-// From begins with so many records, for who knows how large they are.
+// From begins with that many records, for callers that know the size of records.
 func (p Pace) From(depth int) Pace {
 	p.depth = min(depth, p.most)
 	return p
@@ -47,12 +43,12 @@ func (p Pace) From(depth int) Pace {
 // Depth is how many records to ask for.
 func (p *Pace) Depth() int { return p.depth }
 
-// Paced is what a reply was like.
+// Paced describes a reply.
 type Paced struct {
 	Records, Bytes int
 	Largest        int // bytes of a record
-	// Took is the time from the question to the beginning of its answer; 0 where no command
-	// of it can take long, however many records there are.
+	// Took is the time from the request to the beginning of its answer; 0 where no command of it can take long, for any number of
+	// records.
 	Took time.Duration
 }
 

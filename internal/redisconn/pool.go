@@ -21,16 +21,15 @@ var (
 	errGivenBack  = errors.New("this connection was given back")
 )
 
-// pool keeps connections to one server that are not in use, for whoever comes next. How many
-// are in use has no limit.
+// pool keeps idle connections to one server for the next callers. The number of connections in use has no limit.
 type pool struct {
 	dial func(context.Context) (*conn, error)
-	// test says why a connection is of no use that has been idle for so long; nil: it is.
+	// test reports why a connection that has been idle that long is unusable, or nil.
 	test func(ctx context.Context, c redis.Conn, idle time.Duration) error
 
 	mu     sync.Mutex
-	idle   []idleConn // the one that was in use last is at the end
-	open   int        // with those that are in use
+	idle   []idleConn // the last one was used most recently
+	open   int        // in use ones included
 	closed bool
 }
 
@@ -39,14 +38,14 @@ type idleConn struct {
 	since time.Time
 }
 
-// exhausted reports whether all connections are in use, and as many as would be kept.
+// exhausted reports whether all connections are in use, and at least as many as the pool would keep.
 func (p *pool) exhausted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle) == 0 && p.open >= keepIdle
 }
 
-// get lends the connection that was in use last and still can be, or opens one.
+// get lends the usable connection that was used most recently, or opens one.
 func (p *pool) get(ctx context.Context) (Conn, error) {
 	for _, old := range p.outlived() {
 		p.discard(old.conn)
@@ -70,7 +69,7 @@ func (p *pool) get(ctx context.Context) (Conn, error) {
 	}
 }
 
-// outlived takes out what has been idle for too long.
+// outlived takes out connections that have been idle for too long.
 func (p *pool) outlived() []idleConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,8 +82,7 @@ func (p *pool) outlived() []idleConn {
 	return old
 }
 
-// take takes out the connection that was in use last. Where there is none, one is counted
-// that will be opened.
+// take takes out the connection that was used most recently. Without one it counts a connection that the caller will open.
 func (p *pool) take() (last idleConn, found bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +98,7 @@ func (p *pool) take() (last idleConn, found bool, err error) {
 	return last, false, nil
 }
 
-// put takes a connection back, unless it is not to be used again.
+// put takes a connection back, or closes it if it is unfit.
 func (p *pool) put(c *conn, unfit bool) {
 	p.mu.Lock()
 	if !p.closed && !unfit {
@@ -127,7 +125,7 @@ func (p *pool) discard(c *conn) {
 	p.open--
 }
 
-// close closes what is idle, and from now on what is given back.
+// close closes idle connections, and from now on those that come back.
 func (p *pool) close() {
 	p.mu.Lock()
 	idle := p.idle
@@ -138,18 +136,18 @@ func (p *pool) close() {
 	}
 }
 
-// lent is a connection of a pool that is in use. Closing it gives it back as it was: out of
-// a transaction, and with no reply under way.
+// lent is a connection of a pool in use. Closing it gives it back in its first state: outside a transaction, and without replies under
+// way.
 type lent struct {
 	Conn // conn, until it is given back
 	from *pool
 	conn *conn
 
-	undo   string // the command that ends the transaction; "": there is none
-	pushed bool   // it is sent what was not asked for
+	undo   string // the command that ends the transaction; "": no transaction
+	pushed bool   // it may receive messages that no command asked for
 }
 
-// doing is the connection that does a command. It watches for what would be left behind.
+// doing is the connection for a command. It notes the states that the command leaves.
 func (l *lent) doing(name string) Conn {
 	switch strings.ToUpper(name) {
 	case "WATCH":

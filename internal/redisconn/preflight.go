@@ -21,7 +21,7 @@ type PreflightOptions struct {
 	WithoutScripts bool // the lock is taken without scripts
 	WaitReplicas   int
 	AttemptTimeout time.Duration // the time limit of a renewal; 0: not checked
-	Data           bool          // jobs read from it; else it has only a lock
+	Data           bool          // jobs read from it; false: it has only a lock
 	Store          bool          // it has data and nothing of the lock, nor of the history
 	Accesses       []Access
 }
@@ -126,7 +126,7 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 // facts are a server's INFO and settings. config lacks settings that it does not disclose.
 type facts struct{ info, config map[string]string }
 
-// product is the server's name and version. Valkey says of redis_version which Redis it is like.
+// product is the server's name and version. Valkey names the equivalent Redis in redis_version.
 func (f facts) product() string {
 	if version := f.info["valkey_version"]; version != "" {
 		return "Valkey " + version

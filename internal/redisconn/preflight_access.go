@@ -37,8 +37,7 @@ func (x *examination) access(ctx context.Context, s *Store) {
 	}
 }
 
-// lacking lists a user's missing permissions: commands, and keys or their patterns, and channels, with
-// the command that was tried there.
+// lacking lists a user's missing permissions: commands, and keys or their patterns, and channels, each with the refused command.
 type lacking struct{ commands, keys map[string]string }
 
 // ask tries the commands of a place. Only errors about permissions count.
@@ -89,8 +88,7 @@ func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 	return err
 }
 
-// note sorts a refusal: the command is not permitted, or its keys. Of several keys those are
-// blamed that are not known to be permitted.
+// note sorts a refusal: the command is not permitted, or its keys. Of several keys it blames those without a known permission.
 func (l *lacking) note(refusal, name string, touched []string) {
 	if strings.Contains(refusal, "run the") { // it names the command
 		l.commands[strings.ToLower(name)] = ""

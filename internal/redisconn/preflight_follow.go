@@ -10,11 +10,10 @@ import (
 	"baton/internal/finding"
 )
 
-// PortOfNone is what a follower of the stream calls its port, which no replica has: a Sentinel leaves it out.
+// PortOfNone is the port that a follower of the stream announces, which no replica has: so a Sentinel leaves it out.
 const PortOfNone = 65536
 
-// replicas are what INFO says of each replica, and how many it says there are. One that only follows the stream
-// is none.
+// replicas are the lines of INFO about replicas, and their number. Followers of the stream do not count.
 func (f facts) replicas() (lines []string, n int) {
 	all := int(f.number("connected_slaves"))
 	n = all
@@ -29,7 +28,7 @@ func (f facts) replicas() (lines []string, n int) {
 	return lines, n
 }
 
-// longEnough is the outage that a backlog should get over.
+// longEnough is the outage that a backlog should cover.
 const longEnough = 10 * time.Minute
 
 // followed judges a server whose stream a job follows.

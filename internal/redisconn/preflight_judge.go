@@ -114,7 +114,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d MiB", bytes/mi)
 }
 
-// persistence judges what a crash of the server or its host loses.
+// persistence judges how much a crash of the server or its host loses.
 func (x *examination) persistence(f facts) {
 	const changes = "changes that producers have made and that have not been flushed"
 	remedy := "CONFIG SET appendonly yes, and the same in redis.conf (with appendfsync everysec; always loses nothing)"

@@ -17,7 +17,7 @@ func Time(reply any) (time.Time, error) {
 	return time.Unix(clock[0], clock[1]*1000).UTC(), nil
 }
 
-// Text is a text of a reply, which nothing writes to afterwards, without a copy of it.
+// Text is a text of a reply without a copy; the bytes must not change afterwards.
 func Text(reply []byte) string {
 	return unsafe.String(unsafe.SliceData(reply), len(reply)) //nolint:gosec // see above
 }

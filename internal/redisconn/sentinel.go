@@ -22,7 +22,7 @@ type SentinelOptions struct {
 	Password func() (string, error)
 }
 
-// sentinels find the master. They are asked at every dial; earlier answers do not count.
+// sentinels find the master. Every dial asks them; earlier answers do not count.
 type sentinels struct {
 	store     *Store
 	master    string
@@ -45,8 +45,8 @@ func (s *Store) openSentinel(o SentinelOptions) error {
 	return nil
 }
 
-// dial connects to the master. It refuses a server that is no master although a Sentinel says
-// so: the Sentinel is behind, or a failover has only begun.
+// dial connects to the master. It refuses a server that is no master although a Sentinel says so: the Sentinel's view is old, or a
+// failover has just begun.
 func (s *sentinels) dial(ctx context.Context) (*wire, error) {
 	address, from, err := s.find(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *sentinels) ask(ctx context.Context, sentinel string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer c.Close() // asked rarely
+	defer c.Close() // such connections are rare
 	reply, err := redis.Strings(redis.DoContext(c, ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master))
 	switch {
 	case errors.Is(err, redis.ErrNil):

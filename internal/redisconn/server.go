@@ -12,29 +12,27 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Server is what one pool of connections leads to: the server at an address, or
-// whichever the Sentinels call the master.
+// Server is one pool of connections: to the server at an address, or to the one that the Sentinels call the master.
 type Server struct {
 	address string // for messages, and of a Cluster's node
 	pool    *pool
 	waiting *pool // of connections to block on
 	dial    func(context.Context) (*wire, error)
-	// outdated grows when no connection that was made before should be used again.
+	// outdated grows when connections made so far should not be used again.
 	outdated atomic.Uint64
-	// suspect is called, too; may be nil.
+	// suspect is called then, too; may be nil.
 	suspect func()
-	turns   chan struct{} // held by those who take a connection, until they have one
+	turns   chan struct{} // held by callers that want a connection, until they have one
 }
 
-// Where hundreds want a connection at the same moment, as after an election of many locks,
-// most of them shall get one that another has just given back, and not make one.
+// Hundreds may want a connection at the same moment, as after an election of many locks. Most of them should get one that another caller
+// has just given back, and not make one.
 const (
 	makeAtOnce = 8
-	waitForOne = 20 * time.Millisecond // where as many are in use as would be kept
+	waitForOne = 20 * time.Millisecond // while as many are in use as the pool would keep
 )
 
-// newServer makes a server that is dialled so. test says why a connection that has not been
-// used for a while is of no use any more.
+// newServer makes a server with that dial function. test reports why a connection that has been idle for a while is unusable.
 func newServer(address string, dial func(context.Context) (*wire, error),
 	test func(context.Context, redis.Conn, time.Duration) error) *Server {
 	s := &Server{address: address, dial: dial, turns: make(chan struct{}, makeAtOnce)}
@@ -43,7 +41,7 @@ func newServer(address string, dial func(context.Context) (*wire, error),
 	return s
 }
 
-// Address is host:port, or who knows it; for messages.
+// Address is host:port, or the Sentinels, for messages.
 func (s *Server) Address() string { return s.address }
 
 // close drops the pooled connections.
@@ -61,8 +59,7 @@ func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
 	return err
 }
 
-// Socket opens a connection of its own, logs in, and hands over what is below: for a protocol that is
-// not commands and replies.
+// Socket opens a connection of its own, logs in, and returns the socket: for a protocol without commands and replies.
 func (s *Server) Socket(ctx context.Context) (net.Conn, error) {
 	w, err := s.dial(ctx)
 	if err != nil {
@@ -80,10 +77,10 @@ func (s *Server) Connect(ctx context.Context) (Conn, error) {
 	return c, nil
 }
 
-// open opens a connection. One that waits is often cut off in the end, by whoever has waited
-// long enough. That says nothing against its siblings.
+// open opens a connection. A connection that blocks is often cut off by us when its caller has waited long enough. That says nothing
+// about the other connections.
 func (s *Server) open(ctx context.Context, waits bool) (*conn, error) {
-	made := s.outdated.Load() // before the dial: what is learnt meanwhile counts
+	made := s.outdated.Load() // before the dial: a drop during the dial counts
 	w, err := s.dial(ctx)
 	if err != nil {
 		if s.suspect != nil {
@@ -97,7 +94,7 @@ func (s *Server) open(ctx context.Context, waits bool) (*conn, error) {
 // Borrow takes a connection from the pool, or opens one.
 func (s *Server) Borrow(ctx context.Context) (Conn, error) { return s.take(ctx, s.pool) }
 
-// borrowWaiting takes one to block on.
+// borrowWaiting takes a connection for blocking commands.
 func (s *Server) borrowWaiting(ctx context.Context) (Conn, error) {
 	return s.take(ctx, s.waiting)
 }
@@ -115,7 +112,7 @@ func (s *Server) take(ctx context.Context, from *pool) (Conn, error) {
 	return from.get(ctx)
 }
 
-// drop makes every connection that was made before now the last of its use.
+// drop makes all present connections close after their present use.
 func (s *Server) drop() {
 	s.outdated.Add(1)
 	if s.suspect != nil {
@@ -123,11 +120,9 @@ func (s *Server) drop() {
 	}
 }
 
-// conn watches what its server answers. After a reply by which the server is not,
-// or not now, the one to write to (DESIGN.md, section 3, rule 8), and after the
-// connection broke, Err is not nil, so that a pool closes it, and so it is with all
-// its siblings: where one was cut or met a replica, the others would fail one by
-// one, and cost a run each. The next dial finds the master anew.
+// conn watches the replies of its server. Err becomes non-nil after the connection broke, or after a reply which shows that the server is
+// not the one to write to, or not now (DESIGN.md, section 3, rule 8). Then a pool closes the connection, and all other connections to the
+// server: if one was cut or met a replica, the others would fail one by one, and cost a run each. The next dial finds the master again.
 type conn struct {
 	*wire
 	server *Server
@@ -212,7 +207,7 @@ func (c *conn) judge(reply any, err error) (any, error) {
 		c.heed(err)
 		return reply, err
 	}
-	if replies, ok := reply.([]any); ok { // of a pipeline, perhaps
+	if replies, ok := reply.([]any); ok { // perhaps of a pipeline
 		for _, r := range replies {
 			if refusal, ok := r.(redis.Error); ok {
 				c.heed(refusal)
@@ -246,9 +241,8 @@ func IsDenied(err error) bool {
 	return ok && Code(refusal) == "NOPERM"
 }
 
-// Code is the word that says what kind of error a reply is. Servers hide the code of a command that
-// a script was refused: before Redis 7 it stands within the text of an ERR, and for a lacking
-// permission there is none.
+// Code is the word that names the kind of an error reply. Servers hide the code of a command that a script was refused: before Redis 7 it
+// stands within the text of an ERR, and for a lacking permission there is no code.
 func Code(refusal redis.Error) string {
 	text := string(refusal)
 	if slices.ContainsFunc(deniedInScript, func(part string) bool { return strings.Contains(text, part) }) {
@@ -259,10 +253,10 @@ func Code(refusal redis.Error) string {
 	}
 	code, _, _ := strings.Cut(text, " ")
 	if strings.Contains(text, "unauthenticated") {
-		code = "NOAUTH" // what Redis answers to a long command before it answers NOAUTH
+		code = "NOAUTH" // Redis' answer to a long command before it answers NOAUTH
 	}
 	return code
 }
 
-// deniedInScript is what servers say of a script whose user lacks a permission: up to Redis 7.0, and since.
+// deniedInScript are the texts of servers for a script whose user lacks a permission: up to Redis 7.0, and since.
 var deniedInScript = []string{"The user executing the script can't", "ACL failure in script"}

@@ -49,7 +49,7 @@ type request struct {
 	err   error
 	done  chan struct{}
 
-	on    *line // on which it was sent; nil before
+	on    *line // the connection that it was sent on; nil before
 	heard int64 // number of replies on that line by then
 	left  bool  // the caller no longer waits
 }
@@ -136,7 +136,7 @@ func (s *Shared) retire(l *line) {
 	l.closeIfIdle()
 }
 
-// closeIfIdle closes a retired connection on which no caller waits.
+// closeIfIdle closes a retired connection without waiting callers.
 func (l *line) closeIfIdle() {
 	if !l.retired {
 		return

@@ -1,5 +1,28 @@
-// Package redisconn connects to Redis: to one server, to the master behind Sentinels, or to every
-// master of a Cluster. It explains errors to operators and knows nothing of the stored data.
+// Package redisconn connects to Redis: to one server, to the master behind Sentinels, or to every master of a Cluster. It explains errors
+// to operators and knows nothing of the stored data.
+//
+// A [Store] is one deployment. It finds the [Server] of a key: always the same one, the present master by the Sentinels, or on a Cluster
+// the master of the key's slot. A Server is an address, or the Sentinels' answer, and has two pools of connections. Each kind of
+// connection has its use:
+//
+//	Conn, Run      a pooled connection for commands; Close gives it back
+//	Block          a connection of the second pool, for a blocking command that is repeated until it is done
+//	Dial           a connection of the caller's own, outside the pools
+//	Shared         one connection for all locks of the process: simultaneous commands share a round trip
+//	Socket         a socket after the login, for the replication stream (package follow)
+//
+// What fails, and what then:
+//
+//   - An error reply: the command was not done, and the error matches [ErrRefused] once it is explained. Any other error leaves the outcome
+//     unknown. No method repeats such a command.
+//   - A reply shows that the server is not the one to write to (READONLY, LOADING and others), or a connection breaks: all pooled
+//     connections to that server are closed after their present use, and the next dial finds the master again.
+//   - MOVED, ASK or TRYAGAIN on a Cluster: the command was not done. It is sent again to the right node, and MOVED corrects the map of
+//     slots. Commands of a transaction are not sent again: the caller gets the refusal.
+//   - A Sentinel names a server that is no master: the dial fails, and the next one begins with another Sentinel.
+//   - A reply is late: on a pooled connection the command fails, and the connection is closed. On Shared it fails its own request only.
+//   - A server, Sentinel or node hangs: dials and commands end with ctx or after the timeout. The other Sentinels or nodes are
+//     asked meanwhile.
 package redisconn
 
 import (
@@ -115,7 +138,7 @@ func (s *Store) Run(ctx context.Context, key string, command func(redis.Conn) (a
 // Database is the number of the database.
 func (s *Store) Database() int { return s.number }
 
-// Close drops the pooled connections, and closes what is attached.
+// Close drops the pooled connections, and closes everything attached.
 func (s *Store) Close() error {
 	err := s.detachAll()
 	if s.cluster != nil {
@@ -143,8 +166,7 @@ func (s *Store) Master(ctx context.Context, key string) (*Server, error) {
 	return s.single, nil
 }
 
-// Masters are the servers that have keys; of a Cluster it asks the nodes. It is an error if a
-// slot is not served.
+// Masters are the servers that have keys; on a Cluster it asks the nodes. It fails if a slot is not served.
 func (s *Store) Masters(ctx context.Context) ([]*Server, error) {
 	if s.cluster != nil {
 		return s.cluster.owning(ctx)

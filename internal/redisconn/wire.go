@@ -14,31 +14,25 @@ import (
 	"baton/internal/redisconn/headers"
 )
 
-// Conn is a connection to Redis. Beside all that redigo does it can ask many commands at
-// once and read their texts into one buffer, see [Question], and scan a key. redigo makes
-// several objects of every text; for rows by the hundred thousand that is most of what
-// baton spends.
+// Conn is a connection to Redis. Beside redigo's methods it can send many commands at once and read their texts into one buffer, see
+// [Question], and scan a key. redigo makes several objects of every text; for rows by the hundred thousand that is most of baton's cost.
 type Conn interface {
 	redis.ConnWithContext
 	redis.ConnWithTimeout
 
-	// Ask asks a question. Nothing else may be under way on the connection. Its error is
-	// also that of what was read.
+	// Ask asks a question. No other command may be under way on the connection. It also returns the error of q.Read.
 	Ask(ctx context.Context, q *Question) error
-	// ScanKey goes on with a pass over a key at cursor, "0" at the beginning, until it is
-	// over or there is enough, and returns where it would go on; that is "0" when it is over.
-	// What each is given is valid until the last element of the reply has been handed over;
-	// HSCAN and ZSCAN reply with pairs.
-	// pace says how much of the key a command may visit, and learns from the replies.
+	// ScanKey continues a pass over a key at cursor, "0" at the beginning, until it is over or there is enough. It returns the next
+	// cursor, "0" when the pass is over. An element that each gets is valid until the last element of the reply has been handed over;
+	// HSCAN and ZSCAN reply with pairs. pace bounds how much of the key one command visits, and learns from the replies.
 	ScanKey(ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool,
 		each func(element []byte)) (next string, err error)
-	// CutOff says that the connection is about to be closed under whoever blocks on it, as
-	// it is needed no more. That says nothing against its siblings: if it did, two that
-	// wait would take each other down again and again.
+	// CutOff announces that we are about to close the connection under a blocking command that is no longer needed. That says nothing
+	// about the other connections: if it did, two that wait would end each other again and again.
 	CutOff()
 }
 
-// wire is a connection of redigo's, which also reads and writes by itself.
+// wire is a connection of redigo that can also read and write directly.
 type wire struct {
 	redigo
 	raw     net.Conn
@@ -51,7 +45,7 @@ type wire struct {
 	answers Answers
 }
 
-// redigo is what every connection of that library can.
+// redigo is the set of methods of every connection of that library.
 type redigo interface {
 	redis.ConnWithContext
 	redis.ConnWithTimeout
@@ -61,8 +55,7 @@ func newWire(c redis.Conn, raw net.Conn, timeout time.Duration) *wire {
 	return &wire{redigo: c.(redigo), raw: raw, timeout: timeout}
 }
 
-// The sizes of a wire's buffers: of the one it reads through, and of those that it keeps
-// for the next question.
+// The sizes of a wire's buffers: of the one for reading, and of those that it keeps for the next question.
 const (
 	wireReads = 64 << 10
 	wireKeeps = 1 << 20
@@ -90,8 +83,7 @@ func (w *wire) Ask(ctx context.Context, q *Question) error {
 	return q.Read(&w.answers)
 }
 
-// during does what uses the wire by itself. If that fails, or ctx ends, the connection is
-// of no use any more; except after a refusal.
+// during runs do, which uses the wire directly. If do fails, or ctx ends, the connection is unusable; except after a refusal.
 func (w *wire) during(ctx context.Context, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,11 +97,11 @@ func (w *wire) during(ctx context.Context, do func() error) error {
 		return err
 	}
 	w.broken.Store(true)
-	_ = w.raw.Close() // whatever it still has to say is of no use
+	_ = w.raw.Close() // its remaining replies are useless
 	return headers.At(err, w.server)
 }
 
-// forget gives up buffers that have become large.
+// forget frees buffers that have become large.
 func (w *wire) forget() {
 	if cap(w.request) > wireKeeps || cap(w.answers.All) > wireKeeps {
 		w.request, w.answers = nil, Answers{}
@@ -149,7 +141,7 @@ func (w *wire) nothingLeft() error {
 	return nil
 }
 
-// inTime reads from the wire, for as long as the next bytes come in time.
+// inTime reads from the wire as long as the next bytes come in time.
 type inTime struct{ *wire }
 
 func (r inTime) Read(p []byte) (int, error) {

@@ -10,8 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// scanCount and scanBytes are how much one command of a scan visits at most, and the aim for the
-// bytes of its reply.
+// scanCount is the most elements that one command of a scan visits, scanBytes the aim for the bytes of its reply.
 const (
 	scanCount = 1000
 	scanBytes = 1 << 20
@@ -30,16 +29,15 @@ func NewNamePace() *Pace {
 	return &p
 }
 
-// scanning is HSCAN, SSCAN or ZSCAN, one after the other. Unless elements are large, the next one is sent as soon as
-// the cursor is known, so that Redis collects its elements while those of the last reply
-// are read.
+// scanning is HSCAN, SSCAN or ZSCAN, one after the other. Unless elements are large, the next command is sent as soon as the cursor is
+// known, so that Redis collects its elements while we read the last reply.
 type scanning struct {
 	command, key string
-	cursor       string // where to go on; "0" at the beginning, and when the pass is over
+	cursor       string // the next cursor; "0" at the beginning, and when the pass is over
 	pace         *Pace
 	sent         time.Time // the last command
 	each         func(element []byte)
-	enough       func() bool // asked after every reply
+	enough       func() bool // called after every reply
 }
 
 // ScanKey implements [Conn].
@@ -77,8 +75,8 @@ func (w *wire) sendScan(q *scanning) error {
 	return w.send()
 }
 
-// readScan reads one reply, and sends the next command if there is more to do: meanwhile, unless a reply
-// has a large element, of which two are not to be in memory at once.
+// readScan reads one reply, and sends the next command if the pass goes on: during the reading, unless a reply has a large element, since
+// two of those must not be in memory at once.
 func (w *wire) readScan(q *scanning) (more bool, err error) {
 	n, err := readArray(w.reader)
 	took := time.Since(q.sent)

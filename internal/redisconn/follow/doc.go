@@ -1,12 +1,11 @@
-// Package follow reads the replication stream of a Redis master, so that whoever uses it sees which
-// keys change. It speaks the replica's side of the protocol and is no replica: it never counts for
-// WAIT, and neither FAILOVER nor a Sentinel can choose it.
+// Package follow reads the replication stream of a Redis master, so that its caller learns which keys change. It speaks the replica's
+// side of the protocol and is no replica: it never counts for WAIT, and neither FAILOVER nor a Sentinel can choose it.
 //
 //	Join ── a position is known and within the backlog ──▶ PSYNC id offset+1 ──▶ +CONTINUE
-//	   └─── none, or too old ──▶ INFO replication, PSYNC at the end ──▶ +CONTINUE (what came before is not seen)
+//	   └─── none, or too old ──▶ INFO replication, PSYNC at the end ──▶ +CONTINUE (earlier changes are missed)
 //	             └── no backlog yet: ask for one, leave, join again
 //	             └── refused twice ──▶ +FULLRESYNC, an RDB that is skipped
-//	Follow ── every command once, in order; the place behind it whenever it may be resumed from there
+//	Follow ── every command once, in order; the position after it whenever the stream may be resumed there
 //
 // What fails, and what then:
 //

@@ -17,20 +17,20 @@ var (
 	ErrNotMaster = errors.New("not a master now")
 	// ErrStopping: the server shuts down, and waits for its replicas until they have everything.
 	ErrStopping = errors.New("the server is shutting down")
-	// ErrLeft: the server waited for its replicas to acknowledge, and nothing else came.
+	// ErrLeft: the server waited for its replicas to acknowledge, and sent nothing else.
 	ErrLeft = errors.New("left, so that the server need not wait for us")
 	// ErrSilent: nothing came for longer than a master is ever silent.
 	ErrSilent = errors.New("nothing came from the master")
-	// ErrGarbled: what came is no command. The position must not be used again.
+	// ErrGarbled: the bytes received are no command. The position must not be used again.
 	ErrGarbled = errors.New("the replication stream has something else than a command")
 	// ErrRefused: this server, or this user, may not be followed. Waiting does not help.
 	ErrRefused = errors.New("the replication stream is refused")
 )
 
-// remedyOfRefusal is what an operator can do where PSYNC is not to be had.
+// remedyOfRefusal is an operator's remedy where the server refuses PSYNC.
 const remedyOfRefusal = "use `type: scan`, which reads all keys again and again, or `type: hashes` with an index of changes"
 
-// notMaster says what to do about a server of another role.
+// notMaster explains to an operator that a server has another role.
 func notMaster(role string) error {
 	return fmt.Errorf("%w: it is a %s; configure the address of its master, or the Sentinels; after a failover wait", ErrNotMaster, role)
 }

@@ -11,21 +11,21 @@ import (
 	"baton/internal/redisconn"
 )
 
-// info is what INFO says of a server and its history.
+// info is the state of a server and its history, from INFO.
 type info struct {
 	role     string
 	stopping bool   // it shuts down, and waits for its replicas
 	replID   string // of its history
-	offset   int64  // how long that is
+	offset   int64  // the length of that
 	oldID    string // of the history of its master, before it was promoted
-	shared   int64  // how much of that is its own, too
+	shared   int64  // the part of that which is its own, too
 
 	backlog            bool
 	backlogSize        int64
-	oldest, oldestSize int64 // the first byte of the backlog, counted from 1, and how many there are
+	oldest, oldestSize int64 // the first byte of the backlog, counted from 1, and the number of its bytes
 }
 
-// Head asks a master for the end of its history. ErrNotMaster if it is none.
+// Head asks a master for the end of its history. ErrNotMaster if the server is no master.
 func Head(ctx context.Context, c redis.Conn) (Position, error) {
 	text, err := redis.String(redis.DoContext(c, ctx, "INFO", "replication"))
 	if err != nil {
@@ -76,30 +76,30 @@ func (i *info) add(text string) error {
 			return fmt.Errorf("%w: INFO says %s", ErrGarbled, line)
 		}
 		if name == "second_repl_offset" {
-			i.shared-- // it is the first one that is not
+			i.shared-- // INFO gives the first byte that is not shared
 		}
 	}
 	return nil
 }
 
-// Loss is why a stream does not go on from a position.
+// Loss is the reason why a stream does not continue from a position.
 type Loss struct {
 	Code  LossCode
 	Words string
 }
 
-// LossCode is that for programs.
+// LossCode is that reason for programs.
 type LossCode string
 
-// The reasons why a stream does not go on from a position.
+// The reasons why a stream does not continue from a position.
 const (
 	LostHistory  LossCode = "history"  // the master has another history
 	LostFailover LossCode = "failover" // a promoted replica did not have all of its master's
 	LostBacklog  LossCode = "backlog"  // the master keeps no changes from so far back
 )
 
-// lacks says why the server cannot continue from a position; zero if it can. The server says it, too,
-// but would begin to send all its data.
+// lacks is the reason why the server cannot continue from a position; zero if it can. The server would say that, too, but then begin to
+// send all its data.
 func (i *info) lacks(p Position) Loss {
 	switch {
 	case p.ReplID != i.replID && (p.ReplID != i.oldID || i.shared < 0):

@@ -15,7 +15,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Master is the server that is followed. It is asked at every Join: after a failover it is another one.
+// Master is the server to follow. Every Join calls Socket: after a failover that leads to another server.
 type Master struct {
 	// Socket opens a connection that is logged in.
 	Socket func(ctx context.Context) (net.Conn, error)
@@ -23,44 +23,44 @@ type Master struct {
 	Wait time.Duration
 }
 
-// How is how a stream was joined.
+// How is the way in which a stream was joined.
 type How int
 
-// The ways in which a stream is joined.
+// The ways to join a stream.
 const (
-	Began     How = iota + 1 // at its end: what came before was not seen
+	Began     How = iota + 1 // at its end: earlier changes were missed
 	Continued                // where it was left
 	Promoted                 // the same, but the master is a promoted replica: see Joined.Shared
-	Resynced                 // behind an RDB that was skipped: what came before was not seen
+	Resynced                 // after a skipped RDB: earlier changes were missed
 )
 
 func (h How) String() string {
 	return [...]string{"?", "began", "continued", "promoted", "resynced"}[h]
 }
 
-// Joined is what a Join came to.
+// Joined is the result of a Join.
 type Joined struct {
 	How How
-	// At is where the stream begins: the least of the positions that it goes on from. Its history may
-	// have another name than was asked for.
+	// At is where the stream begins: the least of the positions that it continues from. Its history may have another id than the position
+	// had.
 	At Position
-	// Shared, of a promoted master, is the offset up to which it has the old master's history. Whatever
-	// was read of the old one beyond may have been lost with it.
+	// Shared is the offset up to which a promoted master has the old master's history. Changes that were read from the old one beyond it
+	// may have been lost with it.
 	Shared int64
-	// Lost says of each position why the stream does not go on from there; zero if it does.
+	// Lost gives for each position the reason why the stream does not continue there; zero if it does.
 	Lost []Loss
-	// Why is the first of these, if it goes on from none.
+	// Why is the first of these, if the stream continues from no position.
 	Why Loss
-	// Backlog is how many bytes the server keeps for who comes back.
+	// Backlog is how many bytes the server keeps for followers that come back.
 	Backlog int64
 }
 
 const joinTries = 3
 
-// Join joins the stream of a master at the least of some positions, or at its end if there is none, or none
-// of them is there any more. Positions of other masters' histories do no harm.
+// Join joins the stream of a master at the least of some positions, or at its end if there is no position, or the master has lost them
+// all. Positions of other masters' histories do no harm.
 func Join(ctx context.Context, m Master, from ...Position) (*Stream, Joined, error) {
-	refused := make([]Loss, len(from)) // the server would not, although it has said that it could
+	refused := make([]Loss, len(from)) // the server refused, although its INFO allowed that
 	for range joinTries {
 		h, err := shake(ctx, m)
 		if err != nil {
@@ -93,7 +93,7 @@ func Join(ctx context.Context, m Master, from ...Position) (*Stream, Joined, err
 // againError: join once more, on a new connection.
 type againError struct {
 	why    string
-	active bool // the backlog was asked for, and takes a moment
+	active bool // a backlog was requested, and takes a moment
 }
 
 func (e againError) Error() string { return e.why }
@@ -106,7 +106,7 @@ type handshake struct {
 	release func() // ends the watch over ctx
 }
 
-// shake opens a connection, introduces itself and asks who the server is.
+// shake opens a connection, introduces itself and reads the server's INFO.
 func shake(ctx context.Context, m Master) (*handshake, error) {
 	conn, err := m.Socket(ctx)
 	if err != nil {
@@ -126,14 +126,14 @@ func shake(ctx context.Context, m Master) (*handshake, error) {
 }
 
 func (h *handshake) introduce() error {
-	// A Sentinel leaves out a replica whose port is none.
+	// A Sentinel leaves out a replica with an impossible port.
 	port := strconv.Itoa(redisconn.PortOfNone)
 	for _, command := range [][]string{{"REPLCONF", "listening-port", port}, {"REPLCONF", "capa", "eof", "capa", "psync2"}} {
 		if _, err := h.do(command...); err != nil {
 			return err
 		}
 	}
-	// Should it come to an RDB, none of the data is needed. Servers before 7.0 do not know this.
+	// If the server sends an RDB, none of its data is needed. Servers before 7.0 do not know this.
 	if _, err := h.do("REPLCONF", "rdb-filter-only", ""); err != nil && !errors.As(err, new(redis.Error)) {
 		return err
 	}
@@ -175,8 +175,8 @@ func explained(command string, err error) error {
 	return nil
 }
 
-// psync asks for the stream from a place on. The first acknowledgement comes in the same packet: from PSYNC on we are
-// a replica at offset 0 for the server, and FAILOVER on a server without writes would choose us.
+// psync requests the stream from an offset on. The first acknowledgement comes in the same packet: from PSYNC on we are a replica at
+// offset 0 for the server, and FAILOVER on a server without writes would choose us.
 func (h *handshake) psync(replID string, from int64) (string, error) {
 	if err := h.requestStream(replID, from); err != nil {
 		return "", err
@@ -205,7 +205,7 @@ func (h *handshake) write(request []byte) error {
 	return err
 }
 
-// join asks for the stream.
+// join requests the stream.
 func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, error) {
 	joined := Joined{How: Began, Backlog: h.info.backlogSize, Lost: slices.Clone(refused)}
 	least := -1
@@ -251,8 +251,8 @@ func (h *handshake) join(from []Position, refused []Loss) (*Stream, Joined, erro
 	return newStream(h.reader, at), joined, nil
 }
 
-// activate asks for a backlog. The server makes one for its first replica, and keeps it for an hour
-// (repl-backlog-ttl) when that has gone. Nothing else is wanted of the reply.
+// activate requests a backlog. The server makes one for its first replica, and keeps it for an hour (repl-backlog-ttl) when that has
+// gone. The rest of the reply is not read.
 func (h *handshake) activate() error {
 	if err := h.requestStream("?", -1); err != nil {
 		return err
@@ -270,7 +270,7 @@ func (h *handshake) activate() error {
 	return againError{why: "the master had no backlog", active: true}
 }
 
-// activateFor is how long a refusal is waited for.
+// activateFor is how long to wait for a refusal.
 const activateFor = 50 * time.Millisecond
 
 // awaitBacklog returns when the server has a backlog.

@@ -12,15 +12,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The sizes of what is read: a buffer begins with buffered bytes; an argument above longest is not
-// kept, and neither is a command that would need a buffer above most.
+// The sizes of the buffers: a buffer begins with buffered bytes. An argument above longest is not kept, and neither is a command that
+// would need a buffer above most.
 const (
 	buffered = 256 << 10
 	longest  = 64 << 10
 	most     = 32 << 20
 )
 
-// reader is the receiving side of a connection. Its buffer grows with the command that is read.
+// reader is the receiving side of a connection. Its buffer grows with the present command.
 type reader struct {
 	conn net.Conn
 	buf  []byte
@@ -30,7 +30,7 @@ type reader struct {
 
 func newReader(conn net.Conn) *reader { return &reader{conn: conn, buf: make([]byte, buffered)} }
 
-// fill receives more, until a deadline. It may move what is kept.
+// fill receives more, until a deadline. It may move the kept bytes.
 func (b *reader) fill(deadline time.Time) error {
 	if b.w == len(b.buf) {
 		b.makeRoom()
@@ -49,7 +49,7 @@ func (b *reader) fill(deadline time.Time) error {
 	return err
 }
 
-// makeRoom moves what is kept to the beginning, or grows the buffer.
+// makeRoom moves the kept bytes to the beginning, or grows the buffer.
 func (b *reader) makeRoom() {
 	to := b.buf
 	if b.mustGrow() {
@@ -59,10 +59,10 @@ func (b *reader) makeRoom() {
 	b.buf, b.r, b.w, b.kept = to, b.r-b.kept, n, 0
 }
 
-// mustGrow reports whether the buffer is full of what is kept.
+// mustGrow reports whether the buffer is full of kept bytes.
 func (b *reader) mustGrow() bool { return b.w == len(b.buf) && b.w-b.kept > len(b.buf)/2 }
 
-// shrink gives up a buffer that one command has made large. Nothing may be kept.
+// shrink frees a buffer that one command has made large. No bytes may be kept then.
 func (b *reader) shrink() {
 	if len(b.buf) <= 4*buffered || b.w-b.r > buffered/2 {
 		return
@@ -72,7 +72,7 @@ func (b *reader) shrink() {
 	b.buf, b.r, b.kept = to, 0, 0
 }
 
-// line is the next line, without its end, valid until more is received. Of the handshake only.
+// line is the next line, without its end, valid until more is received. Only the handshake uses it.
 func (b *reader) line(wait time.Duration) ([]byte, error) {
 	for at := b.r; ; {
 		for ; at < b.w; at++ {
@@ -123,7 +123,7 @@ func (b *reader) reply(wait time.Duration) (string, error) {
 	return "", fmt.Errorf("%w: reply %q: is it a Redis?", ErrGarbled, line)
 }
 
-// bulk receives a text of n bytes and its end. Its memory grows with what has come.
+// bulk receives a text of n bytes and its end. Its memory grows with the bytes received.
 func (b *reader) bulk(n int, wait time.Duration) (string, error) {
 	var text []byte
 	for piece := make([]byte, min(n+2, longest)); len(text) < n+2; {

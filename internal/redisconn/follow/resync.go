@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// resync joins where the server will not continue from its own end: it takes an RDB and skips it. So many
-// positions are lost.
+// resync joins a server that will not continue from its own end: it takes an RDB and skips it. All the positions, lost of them, are
+// useless then.
 func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 	h, err := shake(ctx, m)
 	if err != nil {
@@ -34,7 +34,7 @@ func resync(ctx context.Context, m Master, lost int) (*Stream, Joined, error) {
 	return newStream(h.reader, at), joined, nil
 }
 
-// fullResync asks for all data, and is where the stream begins behind them.
+// fullResync requests all data, and returns the position after them.
 func (h *handshake) fullResync() (Position, error) {
 	reply, err := h.psync("?", -1)
 	if err != nil {
@@ -51,11 +51,10 @@ func (h *handshake) fullResync() (Position, error) {
 	return at, h.skipRDB()
 }
 
-// markSize is the length of the mark behind an RDB whose size was not known when it began.
+// markSize is the length of the mark after an RDB whose size was unknown when it began.
 const markSize = 40
 
-// skipRDB skips "$size\r\n…" or "$EOF:mark\r\n…mark". Empty lines come before, as long as the server
-// prepares it.
+// skipRDB skips "$size\r\n…" or "$EOF:mark\r\n…mark". Empty lines come before, while the server prepares it.
 func (h *handshake) skipRDB() error {
 	var line []byte
 	for len(line) == 0 {

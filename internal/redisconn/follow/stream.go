@@ -13,35 +13,33 @@ import (
 // The rhythm of a stream.
 const (
 	ackEvery = time.Second
-	// leaveAfter is how long a server that has asked for an acknowledgement is given to send more.
+	// leaveAfter is how long to wait for more data from a server that has asked for an acknowledgement.
 	leaveAfter = time.Second
-	// silence is how long a master may send nothing. It sends PING every 10 seconds, unless
-	// repl-ping-replica-period says otherwise, and gives its replicas up after repl-timeout, 60 s.
+	// silence is how long a master may send nothing. It sends PING every 10 seconds, unless repl-ping-replica-period differs, and drops
+	// its replicas after repl-timeout, 60 s.
 	silence = 60 * time.Second
 )
 
-// ack does not say how far we are: FAILOVER would choose us as a replica that has everything, and WAIT would count
-// us. Nor is it 0, which is everything on a server without writes. No offset is 1: the first command has 14 bytes.
+// ack does not give our offset: FAILOVER would choose us as a replica that has everything, and WAIT would count us. Nor does it give 0,
+// which is everything on a server without writes. No offset is 1: the first command has 14 bytes.
 var ack = []byte("*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n1\r\n")
 
 // Position is a place between two commands of a stream, outside MULTI.
 type Position struct {
 	ReplID string // names the history
-	Offset int64  // how many bytes of it are before this place
-	// DB is the database that is selected there; AnyDB if that is unknown.
+	Offset int64  // how many bytes of it come before this place
+	// DB is the database selected there; AnyDB if that is unknown.
 	DB int
 }
 
-// AnyDB is the database of a command where it is unknown: Redis does not repeat SELECT for one who
-// goes on.
+// AnyDB is the database of a command where it is unknown: Redis does not repeat SELECT for a follower that continues.
 const AnyDB = -1
 
-// Handler is who the stream is read for. It must not wait for anything: Redis disconnects who reads too
-// slowly.
+// Handler receives the commands of a stream. It must not wait for anything: Redis disconnects a client that reads too slowly.
 type Handler interface {
-	// Command is called for each command but those that only order the stream: SELECT, MULTI, EXEC,
-	// PING, REPLCONF. db is the database that it is for, or AnyDB. args are valid until it returns; one
-	// of more than 64 KiB is nil. All of them are nil for a command that is longer than can be kept.
+	// Command is called for each command except those that only order the stream: SELECT, MULTI, EXEC, PING, REPLCONF. db is the database
+	// of the command, or AnyDB. args are valid until it returns; An argument of more than 64 KiB is nil. If a command is too long to be
+	// kept, all of its arguments are nil.
 	Command(db int, args [][]byte)
 	// Reached is called before the stream waits for more: all commands up to here have been handed over.
 	Reached(Position)
@@ -50,31 +48,31 @@ type Handler interface {
 // Stream is the replication stream of one master. It is not safe for concurrent use.
 type Stream struct {
 	reader
-	at       Position // behind the last command
+	at       Position // after the last command
 	boundary Position // the last place outside MULTI
 	multi    bool
-	asked    time.Time // when an acknowledgement was asked for, and nothing came since
+	asked    time.Time // when the server asked for an acknowledgement, if no data came since
 
-	// Of the command that is being read:
-	left    int    // how many arguments are to come; less than 0: it has not begun
-	skip    int    // how much of an argument that is too long is to come
-	dropped int64  // how much of it is not in the buffer any more
+	// The state of the present command:
+	left    int    // missing arguments; less than 0: it has not begun
+	skip    int    // missing bytes of an argument that is too long
+	dropped int64  // bytes of it that are no longer in the buffer
 	spans   []span // its arguments, from reader.kept on
 	over    bool   // it is too long to be kept
 	args    [][]byte
 }
 
-// span is where an argument is; from is less than 0 if it was too long to be kept.
+// span is the place of an argument; from is less than 0 if it was too long to be kept.
 type span struct{ from, to int }
 
 func newStream(r *reader, at Position) *Stream {
 	return &Stream{reader: *r, at: at, boundary: at, left: -1}
 }
 
-// Position is where the stream may be resumed from.
+// Position is the place where the stream may be resumed.
 func (s *Stream) Position() Position { return s.boundary }
 
-// Offset is that behind the command which is being handed over. Only the handler may ask.
+// Offset is the one after the command that is being handed over. Only the handler may call it.
 func (s *Stream) Offset() int64 { return s.at.Offset }
 
 // Close ends the stream. It may be called at any time, and more than once.
@@ -85,13 +83,13 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// Follow hands over what comes, until ctx ends or the stream breaks. It closes the stream.
+// Follow hands over the commands until ctx ends or the stream breaks. It closes the stream.
 func (s *Stream) Follow(ctx context.Context, h Handler) error {
 	following, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(following, func() { _ = s.Close() })
 	var acks sync.WaitGroup
 	acks.Go(func() { s.acknowledge(following, cancel) })
-	defer func() { // also of a handler that panics
+	defer func() { // even if a handler panics
 		cancel(nil)
 		_ = s.Close()
 		stop()
@@ -114,7 +112,7 @@ type ackError struct{ error }
 func (e ackError) Error() string { return "no acknowledgement could be sent: " + e.error.Error() }
 func (e ackError) Unwrap() error { return e.error }
 
-// acknowledge sends what keeps the connection: see ack. Where it can't, it ends the stream.
+// acknowledge sends acknowledgements, which keep the connection: see ack. If it cannot, it ends the stream.
 func (s *Stream) acknowledge(ctx context.Context, end context.CancelCauseFunc) {
 	tick := time.NewTicker(ackEvery)
 	defer tick.Stop()
@@ -156,9 +154,9 @@ func (s *Stream) follow(h Handler) error {
 	}
 }
 
-// receive is fill while a command is read.
+// receive is fill within a command.
 func (s *Stream) receive(deadline time.Time) error {
-	if s.left >= 0 && s.mustGrow() && 2*len(s.buf) > most { // it is not kept any longer
+	if s.left >= 0 && s.mustGrow() && 2*len(s.buf) > most { // the command is not kept any longer
 		s.over = true
 		s.dropped += int64(s.r - s.kept)
 		s.kept, s.spans = s.r, s.spans[:0]
@@ -175,7 +173,7 @@ func (s *Stream) receive(deadline time.Time) error {
 	return nil
 }
 
-// handOver hands over every command that has been received whole.
+// handOver hands over every command that has been received completely.
 func (s *Stream) handOver(h Handler) error {
 	for {
 		whole, err := s.next()
@@ -218,7 +216,7 @@ func (s *Stream) next() (whole bool, err error) {
 			s.spans = append(s.spans, span{-1, -1})
 			s.skipTo(next, n+2)
 			if s.skip > 0 {
-				s.left-- // it is read, but for its end
+				s.left-- // the argument is complete, except for its end
 				return false, nil
 			}
 			continue
@@ -239,7 +237,7 @@ func (s *Stream) next() (whole bool, err error) {
 	return true, nil
 }
 
-// skipTo leaves out n bytes from a place on; those that are still to come are in skip.
+// skipTo skips n bytes from a place on; skip counts the missing ones.
 func (s *Stream) skipTo(from, n int) {
 	s.r = from
 	there := min(n, s.w-from)
@@ -274,7 +272,7 @@ func (s *Stream) collect() {
 	}
 }
 
-// orders obeys a command that only orders the stream; false if it is another one.
+// orders obeys a command that only orders the stream; false for any other command.
 func (s *Stream) orders() bool {
 	if len(s.args) == 0 {
 		return false
@@ -313,7 +311,7 @@ func (s *Stream) orders() bool {
 	return false
 }
 
-// shrinkBetween gives up what a long command has needed.
+// shrinkBetween frees the memory that a long command has used.
 func (s *Stream) shrinkBetween() {
 	if s.left >= 0 {
 		return
@@ -324,8 +322,8 @@ func (s *Stream) shrinkBetween() {
 	}
 }
 
-// number reads a number behind its mark, as in "$12\r\n". next is where it goes on, 0 if not all of it
-// has been received, less than 0 if it is something else.
+// number reads a number after its mark, as in "$12\r\n". next is the place after it, 0 if it is incomplete, less than 0 if it is no
+// number.
 func number(buf []byte, at int, mark byte) (n, next int) {
 	if at >= len(buf) {
 		return 0, 0

@@ -4,20 +4,19 @@ import (
 	"bytes"
 )
 
-// Visitor is who hears what a command may have changed. A key is valid until the call returns. A
-// database may be follow.AnyDB.
+// Visitor receives the keys that a command may have changed. A key is valid until the call returns. A database may be follow.AnyDB.
 type Visitor interface {
 	Key(db int, key []byte)
-	// Flushed: all keys of a database are gone; of every one if db is AllDBs.
+	// Flushed: Flushed: all keys of a database are gone; of every database if db is AllDBs.
 	Flushed(db int)
-	// Swapped: two databases have each other's keys.
+	// Swapped: two databases have exchanged their keys.
 	Swapped(a, b int)
 }
 
 // AllDBs stands for every database in Flushed.
 const AllDBs = -2
 
-// special is how a command changes keys that the server's list does not describe, or not wholly.
+// special is the way in which a command changes keys that the server's list does not describe, or only in part.
 type special uint8
 
 const (
@@ -26,9 +25,9 @@ const (
 	flushAll
 	flushDB
 	swapDB
-	move     // a key leaves a database for another one
+	move     // a key moves from one database to another
 	copyKey  // a key is made, in another database perhaps
-	sortKeys // the list is stored under a key that an option names
+	sortKeys // an option names the key of the stored list
 	geoRadius
 	geoRadiusByMember
 )
@@ -36,11 +35,11 @@ const (
 var specials = map[string]special{
 	"flushall": flushAll, "flushdb": flushDB, "swapdb": swapDB, "move": move, "copy": copyKey, "sort": sortKeys,
 	"georadius": geoRadius, "georadiusbymember": geoRadiusByMember,
-	// Scripts are replicated by what they did, unless lua-replicate-commands is no (before 7.0).
+	// Scripts are replicated as their effects, unless lua-replicate-commands is no (before 7.0).
 	"eval": unknown, "evalsha": unknown, "fcall": unknown, "migrate": unknown,
 }
 
-// Changes tells v what a command in db may have changed. False: it is not known, any key may have.
+// Changes tells v the keys that a command in db may have changed. False: the keys are unknown, and any key may have changed.
 func (t *Table) Changes(db int, args [][]byte, v Visitor) bool {
 	if len(args) == 0 || args[0] == nil {
 		return false
@@ -113,8 +112,8 @@ func (s special) changes(db int, args [][]byte, v Visitor) bool {
 	return false
 }
 
-// storesNearby is GEORADIUS and GEORADIUSBYMEMBER, whose options begin at an argument: STORE key and
-// STOREDIST key among them. The last one counts, which the server's list cannot say.
+// storesNearby is for GEORADIUS and GEORADIUSBYMEMBER, whose options begin at an argument: STORE key and STOREDIST key among them. The
+// last one counts, which the server's list cannot express.
 func storesNearby(db int, args [][]byte, options int, v Visitor) bool {
 	store := 0
 	for i := options; i+1 < len(args); i++ {
@@ -126,7 +125,7 @@ func storesNearby(db int, args [][]byte, options int, v Visitor) bool {
 	return stores(db, args, store, v)
 }
 
-// stores tells of the key at an argument; 0: there is none.
+// stores tells v the key at an argument; 0 means no key.
 func stores(db int, args [][]byte, at int, v Visitor) bool {
 	switch {
 	case at == 0:
@@ -138,7 +137,7 @@ func stores(db int, args [][]byte, at int, v Visitor) bool {
 	return true
 }
 
-// copies is COPY source destination [DB number] [REPLACE].
+// copies is for COPY source destination [DB number] [REPLACE].
 func copies(db int, args [][]byte, v Visitor) bool {
 	if len(args) < 3 || args[2] == nil {
 		return false
@@ -159,7 +158,7 @@ func copies(db int, args [][]byte, v Visitor) bool {
 	return true
 }
 
-// sorts is SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE key]. The last STORE counts.
+// sorts is for SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [STORE key]. The last STORE counts.
 func sorts(db int, args [][]byte, v Visitor) bool {
 	store := 0
 	for i := 2; i < len(args); i++ {

@@ -1,4 +1,4 @@
-// Package keys says which keys the commands of a replication stream may have changed. It knows this
-// from the server's own list of commands (COMMAND), and from itself of those that say it in another
-// way. What it does not know, it says so: then any key may have changed.
+// Package keys finds the keys that the commands of a replication stream may have changed. It uses the server's own list of commands
+// (COMMAND), and has rules of its own for commands which that list does not describe. For an unknown command it reports that any key may
+// have changed.
 package keys

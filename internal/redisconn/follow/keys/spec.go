@@ -9,24 +9,24 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// spec says where a command has some of its keys: where they begin, and how far they go. Redis
-// documents it under "Command key specifications".
+// spec tells where a command has some of its keys: where they begin, and how far they go. Redis documents it under "Command key
+// specifications".
 type spec struct {
-	index   int    // where they begin; less than 0: behind a keyword
+	index   int    // where they begin; less than 0: after a keyword
 	keyword []byte // the search for it begins at start, from the end if that is less than 0
 	start   int
 
-	counted  bool // how many there are is itself an argument
+	counted  bool // their number is itself an argument
 	last     int  // of a range: relative to its begin, or to the end if less than 0
 	limit    int  // of a range to the end: the part of the arguments that may be keys, as 1/limit
-	countAt  int  // of a counted one: where the number is, relative to its begin
-	firstKey int  // and where the first key is
+	countAt  int  // of a counted one: the place of the number, relative to its begin
+	firstKey int  // and the place of the first key
 	step     int
 
 	unknown bool
 }
 
-// legacySpec is what versions before 7.0 say.
+// legacySpec is the spec that versions before 7.0 give.
 func legacySpec(l [3]int) spec {
 	s := spec{index: l[0], last: l[1], step: max(l[2], 1)}
 	if s.last > 0 {
@@ -36,7 +36,7 @@ func legacySpec(l [3]int) spec {
 	return s
 }
 
-// parseSpecs reads the key specifications of a command, but for those of keys that it only reads.
+// parseSpecs reads the key specifications of a command, without those of keys that it only reads.
 func parseSpecs(reply any) ([]spec, error) {
 	list, err := redis.Values(reply, nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func parseSpecs(reply any) ([]spec, error) {
 	return specs, nil
 }
 
-// absurd reports numbers that no server means: with them a key would be outside of its command.
+// absurd reports numbers that no server sends: with them a key would be outside of its command.
 func (s *spec) absurd() bool {
 	for _, n := range []int{s.index, s.start, s.last, s.limit, s.countAt, s.firstKey, s.step} {
 		if n < -mostArguments || n > mostArguments {
@@ -78,7 +78,7 @@ func (s *spec) absurd() bool {
 	return s.countAt < 0 || s.firstKey < 0 || s.index < 0 && s.keyword == nil
 }
 
-// mostArguments is more than a command that is followed has.
+// mostArguments is more than a followed command has.
 const mostArguments = 1 << 20
 
 // pairs reads a map, which is a flat list.
@@ -171,8 +171,7 @@ func (s *spec) finds(reply any) error {
 	return nil
 }
 
-// bounds are the first and the last of the keys that the spec says; none where first is 0. It is not
-// ok where the arguments are not what it says.
+// bounds are the first and the last key of the spec; first is 0 without keys. It is not ok if the arguments do not fit the spec.
 func (s *spec) bounds(args [][]byte) (first, last int, ok bool) {
 	if first = s.index; first < 0 {
 		if first = s.behindKeyword(args); first == 0 {

@@ -14,7 +14,7 @@ import (
 // Table has the commands of one server. It is safe for concurrent use.
 type Table struct{ commands map[string]*command }
 
-// command is what a command changes.
+// command describes the changes of one command.
 type command struct {
 	special special
 	specs   []spec
@@ -61,7 +61,7 @@ func parse(entry any) (name string, c *command, err error) {
 	case slices.Contains(keyless, name):
 		c.nothing = true
 		return name, c, nil
-	case len(fields) > 8: // of a read, PFCOUNT, they say that it writes, and 7.0 says no more of that
+	case len(fields) > 8: // PFCOUNT, a read, is marked as a write, and 7.0 gives no more details
 		c.specs, err = parseSpecs(fields[8])
 		c.nothing = !replicates && len(c.specs) == 0
 	case !replicates:
@@ -95,11 +95,11 @@ func parse(entry any) (name string, c *command, err error) {
 // keyless are commands that are replicated and change no key.
 var keyless = []string{"publish", "spublish", "function", "script"}
 
-// storing are commands of which versions before 7.0 say that their keys move, and mean those that they
-// read: what they write is the first one.
+// storing are commands that versions before 7.0 list with movable keys; by that they mean the keys that these read. The first argument is
+// the key that they write.
 var storing = []string{"zunionstore", "zinterstore", "zdiffstore"}
 
-// find is a command by its name and, in a container, that of its subcommand; nil: it is not known.
+// find is a command by its name and, in a container, that of its subcommand; nil if unknown.
 func (t *Table) find(args [][]byte) *command {
 	var small [64]byte
 	c := t.commands[string(lower(&small, args[0]))]
@@ -112,7 +112,7 @@ func (t *Table) find(args [][]byte) *command {
 	return c.subs[string(lower(&small, args[1]))]
 }
 
-// lower writes a name in small letters. What is too long is no name.
+// lower writes a name in lower case. A name that is too long is no command's.
 func lower(into *[64]byte, name []byte) []byte {
 	if len(name) > len(into) {
 		return nil
