@@ -11,30 +11,28 @@ import (
 )
 
 const (
-	// wrongClock is further than the clocks of sound hosts are apart.
+	// wrongClock is a difference that clocks of sound hosts never have.
 	wrongClock = 5 * time.Second
-	// clockStep is by how much a clock that is not followed, or followed already, may drift
-	// before that counts: an answer that takes long is dated only so well.
+	// clockStep is the least change of the correction that counts: a slow answer is dated no better than that.
 	clockStep = time.Second
 	// clockEvery is how often the clocks are compared.
 	clockEvery = 30 * time.Second
 )
 
-// Clock is the clock by which slots come: this host's. Where that is wrong, which is
-// to say far from the ledger's, it is the ledger's: by that one slots are claimed, and
-// a host whose clock is off by an hour would claim none, or those of an hour ago.
+// Clock is the clock of slots: this host's. If that is wrong, which means far from the ledger's, Clock is the ledger's: the ledger claims
+// slots by its own clock, and a host whose clock is off by an hour would claim none, or those of an hour ago.
 type Clock struct {
 	log    *zap.Logger
-	behind atomic.Int64  // what is added to the host's clock
-	asked  chan struct{} // closed once the ledger was asked
+	behind atomic.Int64  // added to the host's clock
+	asked  chan struct{} // closed once the ledger has answered, or has not in time
 }
 
-// NewClock goes by the host's clock until it has been compared.
+// NewClock uses the host's clock until the first comparison.
 func NewClock(log *zap.Logger) *Clock {
 	return &Clock{log: log, asked: make(chan struct{})}
 }
 
-// Now is the time by which slots come.
+// Now is the present time for slots.
 func (c *Clock) Now() time.Time { return time.Now().Round(0).Add(time.Duration(c.behind.Load())) }
 
 // Follow compares the clocks until ctx ends.
@@ -61,7 +59,7 @@ func (c *Clock) compare(ctx context.Context, ledger *redisledger.Ledger, within 
 	c.heard(theirs.Sub(sent.Add(took / 2)))
 }
 
-// heard takes note of how far this host's clock is behind the ledger's.
+// heard notes how far this host's clock is behind the ledger's.
 func (c *Clock) heard(behind time.Duration) {
 	before := time.Duration(c.behind.Load())
 	if behind.Abs() <= wrongClock {

@@ -34,11 +34,11 @@ func (t *Term) command(of Task, keep config.History) job.Func {
 	return steadily(work, func(ctx context.Context, run job.Run) {
 		ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 		defer cancel()
-		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else the next time
+		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // a failure is made up for the next time
 	})
 }
 
-// Refused is why this process cannot run the commands of a configuration as it says; nil if it can.
+// Refused is the reason why this process cannot run a configuration's commands as it says; nil if it can.
 func Refused(c config.Config, wardens *command.Reserve) error {
 	if problems := program.Refused(c, wardens.Try); len(problems) > 0 {
 		return problems
@@ -46,8 +46,8 @@ func Refused(c config.Config, wardens *command.Reserve) error {
 	return nil
 }
 
-// steadily reports a command that is kept running, every steadyAfter, that it is well: it
-// ends no run that would say so, and a failure before it would count for ever.
+// steadily reports every steadyAfter that a command that is kept running is well: it ends no run that would report that, and an earlier
+// failure would count for ever.
 func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 	return func(ctx context.Context, r job.Run) (job.Result, error) {
 		reporting, stop := context.WithCancel(ctx)
@@ -63,10 +63,10 @@ func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 	}
 }
 
-// finishTimeout is how long recording a run's end may take: shorter than the drain.
+// finishTimeout bounds the recording of a run's end: it is shorter than the drain.
 func finishTimeout(drain time.Duration) time.Duration { return min(time.Second, drain/2) }
 
-// outputIn has the ledger keep what commands print.
+// outputIn stores the output of commands in the ledger.
 type outputIn struct{ *redisledger.Ledger }
 
 func (k outputIn) AppendOutput(ctx context.Context, o program.Output) error {

@@ -10,9 +10,8 @@ import (
 	"baton/internal/doctor"
 )
 
-// FirstLook examines what the jobs stand on when this process leads for the first
-// time, beside the jobs and over connections of its own, so that they never wait for
-// it. What is grave is logged, once, however many locks it comes to lead.
+// FirstLook examines the servers and settings of the jobs when this process leads for the first time, beside the jobs and over
+// connections of its own, so that they never wait for it. It logs grave findings, once for all locks that the process comes to lead.
 type FirstLook struct {
 	config config.Config
 	log    *zap.Logger
@@ -20,7 +19,7 @@ type FirstLook struct {
 	over   bool          // of the one that has the turn
 }
 
-// NewFirstLook has examined nothing.
+// NewFirstLook makes a FirstLook that has examined nothing.
 func NewFirstLook(c config.Config, log *zap.Logger) *FirstLook {
 	return &FirstLook{config: c, log: log, turn: make(chan struct{}, 1)}
 }

@@ -18,8 +18,7 @@ import (
 	"baton/internal/trace"
 )
 
-// nothingCame is how long a flush that goes on and on rests if there was work, and then
-// it was none: what it waits for may be false, and must not keep it busy.
+// nothingCame is how long a flush without slots rests after it was woken for work and found none: a false wake-up must not keep it busy.
 const nothingCame = 100 * time.Millisecond
 
 // flushJob is a task in one term: it flushes under the term's fencing token.
@@ -35,8 +34,8 @@ type flushJob struct {
 	traces  *trace.Tracer
 	running atomic.Int32 // runs of it
 	noted   atomic.Int64 // tally.waits, as it was reported
-	fresh   atomic.Int64 // what was there before, in ns, has been flushed, as far as is known; 0: not known
-	flushed atomic.Int64 // the same as a run has found it, which has asked its source for everything
+	fresh   atomic.Int64 // everything before this time, in ns, has been flushed, as far as is known; 0: unknown
+	flushed atomic.Int64 // the same by a run, which reads everything from its source
 }
 
 // run flushes once; or until the term ends, if that is the job's schedule.
@@ -46,7 +45,7 @@ func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	f.running.Add(1)
 	defer f.running.Add(-1)
 	if err := f.stores.Away(f.store()); err != nil {
-		return job.Result{}, &storehealth.Error{Store: f.store(), Err: err} // without waiting for it, which would take a place from others
+		return job.Result{}, &storehealth.Error{Store: f.store(), Err: err} // to wait would take a place from other jobs
 	}
 	f.done.reset()
 	f.traceBatches(r)
@@ -80,7 +79,7 @@ func (f *flushJob) once(ctx context.Context, r job.Run) error {
 	return err
 }
 
-// noteWaits reports how many rows wait to be accepted as the job's, where that is news.
+// noteWaits reports how many rows wait to be accepted as the job's, if that has changed.
 func (f *flushJob) noteWaits(ctx context.Context) {
 	waits := f.done.waits.Load()
 	if waits == 0 || waits == f.noted.Load() {
@@ -89,18 +88,18 @@ func (f *flushJob) noteWaits(ctx context.Context) {
 	f.metrics.CaptureUnaccepted(f.Config.Name, waits-1)
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	if f.ledger.NoteUnaccepted(ctx, f.Config.Name, waits-1) == nil { // else after the next run
+	if f.ledger.NoteUnaccepted(ctx, f.Config.Name, waits-1) == nil { // otherwise after the next run
 		f.noted.Store(waits)
 	}
 }
 
-// ran notes that a run which began then has flushed everything older.
+// ran notes that a run which began at that time has flushed everything older.
 func (f *flushJob) ran(at time.Time) {
 	latest(&f.flushed, at)
 	latest(&f.fresh, at)
 }
 
-// latest moves a time, in ns, ahead.
+// latest moves a time, in ns, forwards only.
 func latest(of *atomic.Int64, at time.Time) {
 	for ns := at.UnixNano(); ; {
 		if old := of.Load(); old >= ns || of.CompareAndSwap(old, ns) {
@@ -112,11 +111,11 @@ func latest(of *atomic.Int64, at time.Time) {
 // hasFlushed reports whether everything older has been flushed by a run.
 func (f *flushJob) hasFlushed(at time.Time) bool { return f.flushed.Load() >= at.UnixNano() }
 
-// flushWithin is the longest wait for a run; a job that is due later is not waited for.
+// flushWithin is the longest wait for a run; await does not wait for a job that is due later.
 const flushWithin = 2 * time.Minute
 
-// await waits until a run has written what was there at a time; false: none will soon. A job that waits for work begins a
-// run for it. alive is called again and again meanwhile.
+// await waits until a run has written everything that was there at a time; false: no run will soon. A job that waits for work begins a
+// run for it. It calls alive again and again meanwhile.
 func (f *flushJob) await(ctx context.Context, since time.Time, alive func(context.Context) error) (bool, error) {
 	within := flushWithin
 	if schedule.IsAlways(f.Schedule) {
@@ -143,7 +142,7 @@ func (f *flushJob) await(ctx context.Context, since time.Time, alive func(contex
 	return false, nil
 }
 
-// judge translates an error of a flush for the runner: what it means to the term and to the job.
+// judge translates an error of a flush into its meaning for the term and the job, for the runner.
 func (f *flushJob) judge(err error) error {
 	switch {
 	case errors.Is(err, elector.ErrEpoch):
@@ -160,11 +159,10 @@ func (f *flushJob) judge(err error) error {
 	return f.stores.Blame(f.store(), err)
 }
 
-// store is the name of the store that it reads.
+// store is the name of the store that the job reads.
 func (f *flushJob) store() string { return f.Config.Flush.From.Store }
 
-// measure brings the gauges of the job up to date, and returns how far it is behind; ok is
-// false if that is not known.
+// measure updates the gauges of the job, and returns how far it is behind; ok is false if that is unknown.
 func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok bool) {
 	if f.stores.Away(f.store()) != nil {
 		return level, false
@@ -183,13 +181,12 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 		return level, false
 	}
 	if backlog == 0 && f.Countable() && schedule.IsAlways(f.Schedule) {
-		latest(&f.fresh, began) // it rests until there is work: what comes now has not waited since the last work
+		latest(&f.fresh, began) // it rests until there is work: new changes have not waited since the last work
 	}
 	return f.behind(backlog, began), true
 }
 
-// showBehind sets the gauges of a flush. Where only a run finds what has changed, a backlog of zero would say that
-// nothing has.
+// showBehind sets the gauges of a flush. Where only a run finds the changes, a backlog of zero would claim that there are none.
 func showBehind(m *metrics.Metrics, t Task, backlog int64, lag time.Duration) {
 	if !t.Countable() {
 		m.FlushAge(t.Config.Name, lag)
@@ -198,7 +195,7 @@ func showBehind(m *metrics.Metrics, t Task, backlog int64, lag time.Duration) {
 	m.FlushBehind(t.Config.Name, backlog, lag)
 }
 
-// behind sets the gauges of the job to a backlog that was counted at a time.
+// behind sets the gauges of the job to a backlog counted at a time.
 func (f *flushJob) behind(backlog int64, at time.Time) redisledger.Level {
 	var fresh time.Time
 	if ns := f.fresh.Load(); ns > 0 {

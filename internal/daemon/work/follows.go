@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// followsEvery is how often what captures have to report is taken, and followedEvery how often their masters
-	// are asked for the ends of their histories.
+	// followsEvery is how often the news of captures is taken, followedEvery how often the term asks their masters for the ends of their
+	// histories.
 	followsEvery  = time.Second
 	followedEvery = GaugeEvery
-	// sameEvent is how often an event of one kind enters the history at most: what repeats must not push the
-	// election's own events out.
+	// sameEvent is how often an event of one kind enters the history at most: repeated events must not push the election's own events
+	// out.
 	sameEvent = time.Minute
 	// longestEvent bounds the words of an event.
 	longestEvent = 300
@@ -33,7 +33,7 @@ func CaptureCodes() metrics.CaptureCodes {
 	return metrics.CaptureCodes{Joins: capture.Hows(), Breaks: capture.Breaks(), Passes: capture.Reasons(), Ends: capture.Results()}
 }
 
-// follows reports what the captures of a term follow, in metrics and in the event history of their lock.
+// follows reports how the captures of a term follow their masters, in metrics and in the event history of their lock.
 type follows struct {
 	log     *zap.Logger
 	metrics *metrics.Metrics
@@ -68,13 +68,13 @@ func (f *follows) keep(ctx context.Context, tasks []boundTask) {
 	}
 }
 
-// told is news of jobs that is one event.
+// told is news of several jobs that makes one event.
 type told struct {
 	event, code, words, store string
 	jobs                      []string
 }
 
-// report reports what has happened since the last time. With masters it asks them how far they are.
+// report reports the news since the last call. With masters it also asks the masters for the ends of their histories.
 func (f *follows) report(ctx context.Context, captures []boundTask, masters bool) {
 	var all []*told
 	for _, b := range captures {
@@ -95,7 +95,7 @@ func (f *follows) report(ctx context.Context, captures []boundTask, masters bool
 	}
 }
 
-// count counts news, and returns the event that it is; "" if it is none.
+// count counts news, and returns its event; "" if it makes none.
 func (f *follows) count(job string, n capture.News) string {
 	switch n.What {
 	case capture.Joined:
@@ -112,10 +112,10 @@ func (f *follows) count(job string, n capture.News) string {
 	if n.Code == capture.Refused {
 		return "stream_refused"
 	}
-	return "" // it is joined again, which is an event
+	return "" // the capture joins again, which is an event
 }
 
-// tell adds news, to an event of other jobs of the store if it is the same.
+// tell adds news, to an event of other jobs of the store if that is the same.
 func tell(all []*told, news told) []*told {
 	for _, one := range all {
 		if one.event == news.event && one.code == news.code && one.store == news.store {
@@ -157,7 +157,7 @@ func (f *follows) stands(job string, s capture.Standing) {
 	f.metrics.CaptureStands(job, s.PassOwed, s.Pending, s.Budget, masters)
 }
 
-// end reports the last news of captures that are released next.
+// end reports the last news of captures that are about to be released.
 func (f *follows) end(captures []boundTask) {
 	captures = slices.DeleteFunc(slices.Clone(captures), func(b boundTask) bool { return !b.task.IsCapture() })
 	f.report(context.Background(), captures, false)

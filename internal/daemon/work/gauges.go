@@ -12,10 +12,10 @@ import (
 	"baton/internal/status/metrics"
 )
 
-// GaugeEvery is how often the leader counts what waits for jobs that do not run.
+// GaugeEvery is how often the leader counts the backlogs of jobs that do not run.
 const GaugeEvery = 5 * time.Second
 
-// gauges are the metrics of a term's jobs that are kept up to date.
+// gauges are the metrics of a term's jobs that keep updates.
 type gauges struct {
 	ledger  *redisledger.Ledger
 	runner  *job.Runner
@@ -28,7 +28,7 @@ type gauges struct {
 
 // keep keeps them while the term goes on, also those of jobs that run once a night.
 func (g gauges) keep(ctx context.Context) {
-	var asked time.Time // the jobs may be others than before
+	var asked time.Time // zero: the jobs may be others than before
 	for ctx.Err() == nil {
 		if len(g.jobs) > 0 && time.Since(asked) > standEvery-GaugeEvery/2 {
 			if g.watch.recall(ctx, g.ledger, g.names()) == nil {
@@ -40,7 +40,7 @@ func (g gauges) keep(ctx context.Context) {
 	}
 }
 
-// measure measures all of them, those of all stores at the same time.
+// measure measures all jobs, those of different stores at the same time.
 func (g gauges) measure(ctx context.Context) map[string]redisledger.Level {
 	var mu sync.Mutex
 	levels := map[string]redisledger.Level{}

@@ -38,7 +38,7 @@ func (t *Term) idle(ctx context.Context, jobs []string) []bool {
 	return idle
 }
 
-// settled returns the flushes of jobs whose runs would only read what is pending; nil for others.
+// settled returns the flushes of jobs whose runs would only read pending changes; nil for others.
 func (t *Term) settled(jobs []string) []*flushJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,14 +12,14 @@ const (
 	// lull is how long a flush that was left has had no run before it is released: a run may have its slot and
 	// not have begun.
 	lull = 5 * time.Second
-	// leftEvery is how often that is looked at.
+	// leftEvery is how often releaseLeft looks for such flushes.
 	leftEvery = time.Second
 )
 
-// leftTask is a flush that a reload has taken out or replaced. What it does between its runs would go on.
+// leftTask is a flush that a reload has taken out or replaced. Its work between runs would go on without a release.
 type leftTask struct {
 	boundTask
-	idle time.Time // since when no run of it was seen
+	idle time.Time // since when it has had no run
 }
 
 // leave notes the flushes that are not among those that will be bound. The caller holds t.mu.
@@ -31,13 +31,13 @@ func (t *Term) leave(bound map[string]boundTask) {
 	}
 }
 
-// releaseLeft releases the flushes that were left, once their runs have ended, until there are none or ctx ends.
+// releaseLeft releases the flushes that were left, once their runs have ended, until all are released or ctx ends.
 func (t *Term) releaseLeft(ctx context.Context) {
 	for t.releaseIdle(time.Now()) && Rest(ctx, leftEvery) == nil {
 	}
 }
 
-// releaseIdle releases those that have had no run for a while; false if none is left.
+// releaseIdle releases those that have had no run for a while; false if all are released.
 func (t *Term) releaseIdle(now time.Time) (more bool) {
 	t.mu.Lock()
 	var over []boundTask
@@ -59,7 +59,7 @@ func (t *Term) releaseIdle(now time.Time) (more bool) {
 	return more
 }
 
-// continues reports whether a task does between its runs what an earlier one of its name did.
+// continues reports whether a task does the same work between its runs as an earlier one of its name.
 func (b boundTask) continues(earlier boundTask) bool {
 	if b.flush == nil || b.task.Store != earlier.task.Store {
 		return false
@@ -68,7 +68,7 @@ func (b boundTask) continues(earlier boundTask) bool {
 	return from.Type == was.Type && from.Key == was.Key
 }
 
-// release ends what flushes do between their runs.
+// release ends the work of flushes between their runs.
 func (t *Term) release(flushes []boundTask) {
 	t.follows.end(flushes)
 	for _, b := range flushes {

@@ -16,12 +16,11 @@ const (
 	lettersLogged = time.Minute
 	// LettersEvery is how often the leader counts the dead letters that wait.
 	LettersEvery = 30 * time.Second
-	// lettersWithin bounds what the databases may take over it: it is done again soon.
+	// lettersWithin bounds the time of the databases for the count: it is repeated soon.
 	lettersWithin = 10 * time.Second
 )
 
-// lettersLog logs the records of a job that are put aside, while the run goes on:
-// one with @always never ends.
+// lettersLog logs the dead letters of a job during a run: a run with @always never ends.
 type lettersLog struct {
 	log *zap.Logger
 	job string
@@ -40,7 +39,7 @@ func (l *lettersLog) add(records int64) {
 	}
 }
 
-// write writes a line, and sees to the next. l.mu is held.
+// write writes a line, and schedules the next one. l.mu is held.
 func (l *lettersLog) write() {
 	l.log.Warn("records were put aside as dead letters", zap.String("job", l.job), zap.Int64("dead", l.more),
 		zap.String("remedy", "baton dead list --count --job "+l.job+" shows why; correct that, then replay them"))
@@ -54,24 +53,23 @@ func (l *lettersLog) write() {
 	})
 }
 
-// LettersBook is how many dead letters of a node's jobs wait, for the terms of all its locks. It
-// asks databases over connections that no flush uses.
+// LettersBook counts the waiting dead letters of a node's jobs, for the terms of all its locks. It uses connections to the databases that
+// no flush uses.
 type LettersBook struct {
 	ask  func(context.Context) (map[string]int64, error)
-	turn chan struct{} // held while what follows is read or written
+	turn chan struct{} // held while the fields below are read or written
 
 	asked   time.Time
 	waiting map[string]int64
 	err     error
 }
 
-// NewLettersBook asks when it is asked.
+// NewLettersBook makes a book that calls ask when a count is needed.
 func NewLettersBook(ask func(context.Context) (map[string]int64, error)) *LettersBook {
 	return &LettersBook{ask: ask, turn: make(chan struct{}, 1)}
 }
 
-// count reports how many waited at a time that is not long ago, by job. A job whose database did not
-// answer is not among them.
+// count returns by job how many waited at a time not long ago. A job whose database did not answer is left out.
 func (b *LettersBook) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
 	select {
 	case b.turn <- struct{}{}:
@@ -87,15 +85,14 @@ func (b *LettersBook) count(ctx context.Context) (waiting map[string]int64, aske
 	return b.waiting, b.asked, b.err
 }
 
-// countLetters keeps the count of the dead letters that wait up to date until ctx ends, in the
-// ledger, where all nodes have it from.
+// countLetters keeps the count of waiting dead letters current until ctx ends, in the ledger, where all nodes read it.
 func (t *Term) countLetters(ctx context.Context, w Load) {
 	const soon = time.Second
 	for t.Notes.Unsettled(t.Key) && Rest(ctx, soon) == nil {
-		continue // what the last leader counted is still to be learned
+		continue // first learn the count of the last leader
 	}
 	jobs := tasks.Names(slices.DeleteFunc(slices.Clone(w.Tasks), func(t Task) bool { return t.Config.IsCommand() }))
-	failed := false // that has been logged
+	failed := false // logged already
 	for ctx.Err() == nil && len(jobs) > 0 {
 		err := t.countLettersOnce(ctx, jobs)
 		if err != nil && ctx.Err() == nil && !failed {
@@ -128,7 +125,7 @@ func (t *Term) countLettersOnce(ctx context.Context, jobs []string) error {
 	return problem
 }
 
-// letters is how many dead letters of a job wait, as the ledger has it; below 0: it has none.
+// letters is the ledger's count of a job's waiting dead letters; below 0: it has none.
 func (w *Watch) letters(job string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +135,7 @@ func (w *Watch) letters(job string) int64 {
 	return -1
 }
 
-// counted takes over what is in the ledger now.
+// counted takes the ledger's present counts.
 func (w *Watch) counted(waiting map[string]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

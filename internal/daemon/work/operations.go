@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// operationReported is how often an operation records how far it is.
+	// operationReported is how often an operation records its progress.
 	operationReported = time.Second
 	// operationRest is how long an operation rests after an error, at first and at most.
 	operationRest, operationRestMost = time.Second, 30 * time.Second
-	// operationTries is how many errors, one after the other, end an operation that comes no further.
+	// operationTries is how many errors in a row end an operation without progress.
 	operationTries = 20
-	// recordWithin bounds what Redis may take to record how an operation stands.
+	// recordWithin bounds Redis' time to record the state of an operation.
 	recordWithin = 5 * time.Second
 )
 
@@ -35,10 +35,10 @@ type operations struct {
 	*Term
 	running sync.WaitGroup
 	mu      sync.Mutex
-	under   map[string]context.CancelFunc // by the id of what is under way
+	under   map[string]context.CancelFunc // by the ids of operations under way
 }
 
-// take begins those that are new, and ends those that are over.
+// take begins new operations, and ends those that are over.
 func (o *operations) take(ctx context.Context, orders []redisledger.Operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,7 +68,7 @@ func (o *operations) left(id string) {
 	delete(o.under, id)
 }
 
-// carryOut goes on with an operation from where it is, until it is over or ctx ends.
+// carryOut continues an operation from its recorded state, until it is over or ctx ends.
 func (o *operations) carryOut(ctx context.Context, order redisledger.Operation) {
 	log := o.Log.Named("job").With(zap.String("job", order.Job), zap.String("operation", order.Kind), zap.String("run_id", order.ID))
 	op, err := o.begin(ctx, order)
@@ -81,13 +81,13 @@ func (o *operations) carryOut(ctx context.Context, order redisledger.Operation) 
 	err = op.work(ctx)
 	if ctx.Err() != nil || errors.Is(err, redisledger.ErrOver) {
 		log.Info("left", zap.Error(err))
-		return // cancelled, or the next leader goes on with it
+		return // cancelled, or the next leader continues it
 	}
 	op.end(ctx, err)
 	log.Info("over", zap.String("state", string(op.record.State)), zap.String("result", op.record.Error))
 }
 
-// operation is one under way.
+// operation is an operation under way.
 type operation struct {
 	*operations
 	b        boundTask
@@ -96,7 +96,7 @@ type operation struct {
 	reported time.Time
 }
 
-// begin finds out how far an operation is.
+// begin reads the recorded state of an operation.
 func (o *operations) begin(ctx context.Context, order redisledger.Operation) (*operation, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordWithin)
 	defer cancel()
@@ -117,7 +117,7 @@ func (o *operations) begin(ctx context.Context, order redisledger.Operation) (*o
 	return op, op.report(ctx, job.StateRunning)
 }
 
-// report records how far the operation is.
+// report records the state of the operation.
 func (op *operation) report(ctx context.Context, state job.State) error {
 	ctx, cancel := context.WithTimeout(ctx, recordWithin)
 	defer cancel()
@@ -136,7 +136,7 @@ func (op *operation) report(ctx context.Context, state job.State) error {
 	return op.Ledger.EndOperation(ctx, *r)
 }
 
-// end records how the operation ended, for as long as it takes.
+// end records the end of the operation, for as long as that takes.
 func (op *operation) end(ctx context.Context, failed error) {
 	state := job.StateSucceeded
 	switch n := op.state.Result.Differences(); {
@@ -165,7 +165,7 @@ func Differences(r verify.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// work does the operation, and goes on after errors for as long as it comes any further.
+// work does the operation, and continues after errors as long as it makes progress.
 func (op *operation) work(ctx context.Context) error {
 	rest := operationRest
 	for failures := 0; ; {
@@ -189,12 +189,12 @@ func (op *operation) work(ctx context.Context) error {
 	}
 }
 
-// finalError is one that would come again.
+// finalError is an error that would come again.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// final marks an error that would come again, unless it is that of a server.
+// final marks an error that would come again, unless it is a server's.
 func final(err error) error {
 	if err == nil || errors.Is(err, flush.ErrTransient) {
 		return err
@@ -232,7 +232,7 @@ func (op *operation) once(ctx context.Context) error {
 	return decided(err)
 }
 
-// backfill marks all keys that there are.
+// backfill marks all present keys.
 func (op *operation) backfill(ctx context.Context) error {
 	keys, err := tasks.Keys(op.b.task.Config, op.b.task.Store, nil)
 	if err != nil {
@@ -248,7 +248,7 @@ func (op *operation) backfill(ctx context.Context) error {
 	return decided(err)
 }
 
-// progress notes how far the operation is, and records it now and then.
+// progress notes the state of the operation, and records it now and then.
 func (op *operation) progress(ctx context.Context, s verify.State) error {
 	op.state = s
 	if time.Since(op.reported) < operationReported {
@@ -257,7 +257,7 @@ func (op *operation) progress(ctx context.Context, s verify.State) error {
 	return op.report(ctx, job.StateRunning)
 }
 
-// flushed waits until a run of the flush has written what was there at a time; false: none will soon.
+// flushed waits until a run of the flush has written everything that was there at a time; false: no run will soon.
 func (op *operation) flushed(ctx context.Context, since time.Time) (bool, error) {
 	if paused, err := op.paused(ctx); err != nil || paused {
 		return false, err
@@ -278,7 +278,7 @@ func (op *operation) alive(ctx context.Context) error {
 	return op.progress(ctx, op.state)
 }
 
-// verifiedRows is what the last verification has found, by the results of the metric; false if there is none.
+// verifiedRows are the findings of the last verification, by the results of the metric; false without one.
 func verifiedRows(s *redisledger.OperationState) (found map[string]int64, at time.Time, ok bool) {
 	var state verify.State
 	if s == nil || json.Unmarshal(s.Progress, &state) != nil {

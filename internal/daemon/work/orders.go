@@ -19,19 +19,18 @@ import (
 	"go.uber.org/zap"
 )
 
-// orders is how a leader learns what operators ask of its jobs.
+// orders carries out the operators' orders to a term's jobs.
 type orders struct {
 	log    *zap.Logger
 	ledger *redisledger.Ledger
 	runner *job.Runner
 	always []string // jobs whose runs only a pause ends
 	taken  *takenRequests
-	// operations are those of the term.
+	// operations are the ones of the term.
 	operations *operations
 }
 
-// takenRequests are the requests for runs that are being seen to: a request stays where it
-// is for as long as its run waits.
+// takenRequests are the requests for runs that are being handled: a request stays in Redis as long as its run waits.
 type takenRequests struct {
 	mu  sync.Mutex
 	ids map[string]bool
@@ -48,15 +47,15 @@ func (t *takenRequests) take(id string) bool {
 	return true
 }
 
-// leave notes that a request was answered, or that it is to be taken again.
+// leave notes that a request was answered, or must be taken again.
 func (t *takenRequests) leave(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.ids, id)
 }
 
-// take carries out what operators ask of the jobs until ctx ends: at once upon a
-// hint, and in any case every so often, since hints may be lost.
+// take carries out the operators' orders to the jobs until ctx ends: at once after a hint, and at every interval, since hints may be
+// lost.
 func (o orders) take(ctx context.Context, jobs []job.Job, hints <-chan elector.Hint, every time.Duration) {
 	o.taken = &takenRequests{ids: map[string]bool{}}
 	for _, j := range jobs {
@@ -79,8 +78,7 @@ func (o orders) take(ctx context.Context, jobs []job.Job, hints <-chan elector.H
 	}
 }
 
-// read reads all orders and carries them out. What fails is done at the next reading: the
-// orders stay where they are until they are answered.
+// read reads all orders and carries them out. A failed order is tried at the next reading: orders stay in Redis until they are answered.
 func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 	given, err := o.ledger.Orders(ctx, o.always)
 	if err != nil {
@@ -96,7 +94,7 @@ func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 	o.operations.take(ctx, given.Operations)
 	for _, r := range given.Requests {
 		if o.taken.take(r.ID) {
-			starting.Go(func() { // it may have to wait for another run; other orders shall not
+			starting.Go(func() { // it may have to wait for another run; other orders must not
 				defer o.taken.leave(r.ID)
 				o.start(ctx, r)
 			})
@@ -105,15 +103,14 @@ func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 }
 
 const (
-	// manualGrace is how long a manual run waits for a run that goes on: of a job that is due
-	// every second and takes a moment an operator shall not hear that it is running already.
+	// manualGrace is how long a manual run waits for a run that goes on: if a job is due every second and takes a moment, the operator
+	// should not read that it is running already.
 	manualGrace = time.Second
-	// queuedFor is for how long a request that waits in the runner is valid. It is renewed
-	// in a third of it.
+	// queuedFor is how long a request that waits in the runner is valid. It is renewed after a third of that.
 	queuedFor = direct.AskFor
 )
 
-// start starts a manual run, or says why not.
+// start starts a manual run, or answers why not.
 func (o orders) start(ctx context.Context, r redisledger.Request) {
 	log := o.log.With(zap.String("job", r.Job), zap.String("run_id", r.ID), zap.String("by", r.By))
 	err := o.runNow(ctx, r)
@@ -134,10 +131,10 @@ func (o orders) start(ctx context.Context, r redisledger.Request) {
 	}
 }
 
-// runNow has the runner start a manual run, and keeps the request alive meanwhile.
+// runNow makes the runner start a manual run, and keeps the request alive meanwhile.
 func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 	result := make(chan error, 1)
-	go func() { // ends with ctx at the latest, and is waited for
+	go func() { // ends with ctx at the latest; runNow waits for it
 		manual := job.Manual{Job: r.Job, ID: r.ID, By: r.By, Force: r.Force}
 		err := o.runner.RunNow(ctx, manual)
 		ends := !slices.Contains(o.always, r.Job)
@@ -156,7 +153,7 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 		case <-wait.C:
 		}
 		attempt, cancel := context.WithTimeout(ctx, site.CommandTimeout)
-		_, err := o.ledger.Queue(attempt, r, queuedFor) // of a withdrawn one the claim fails
+		_, err := o.ledger.Queue(attempt, r, queuedFor) // if the request was withdrawn, the claim fails
 		cancel()
 		if err != nil {
 			o.log.Debug("cannot keep a request alive", zap.String("run_id", r.ID), zap.Error(err))
@@ -180,7 +177,7 @@ func unknownToLeader(name string) string {
 	return fmt.Sprintf("the leader has no job %q in its configuration: is it older than yours? See baton status", name)
 }
 
-// cancel cancels runs, and answers which.
+// cancel cancels runs, and answers with their IDs.
 func (o orders) cancel(ctx context.Context, c redisledger.Cancel) {
 	log := o.log.With(zap.String("job", c.Job), zap.String("by", c.By))
 	if c.Expired {
@@ -204,7 +201,7 @@ func (o orders) cancel(ctx context.Context, c redisledger.Cancel) {
 	}
 }
 
-// logCancelled logs what a cancellation came to.
+// logCancelled logs the outcome of a cancellation.
 func logCancelled(log *zap.Logger, did redisledger.Cancelled, err error) {
 	switch {
 	case err != nil:
@@ -218,8 +215,7 @@ func logCancelled(log *zap.Logger, did redisledger.Cancelled, err error) {
 	}
 }
 
-// retrial is the attempt that is to come of the job, if all of it is to be cancelled: the
-// runner takes it away.
+// retrial is the pending retry of the job, if the order cancels all of the job: the runner drops it.
 func (o orders) retrial(ctx context.Context, c redisledger.Cancel) int {
 	if c.RunID != "" {
 		return 0
@@ -231,7 +227,7 @@ func (o orders) retrial(ctx context.Context, c redisledger.Cancel) int {
 	return states[0].Retry.Attempt
 }
 
-// running says which run is in the way of another.
+// running names the run that another one would have to wait for.
 func (o orders) running(name string) error {
 	for _, a := range o.runner.Running() {
 		if a.Job == name {

@@ -11,11 +11,11 @@ import (
 	"baton/internal/trace"
 )
 
-// Reports are where flushes report what they do.
+// Reports are the receivers of a flush's reports.
 type Reports struct {
 	Metrics *metrics.Metrics
-	Notes   *alert.Notifications // nil: there are none
-	Traces  *trace.Tracer        // nil: there are none
+	Notes   *alert.Notifications // nil: no notifications
+	Traces  *trace.Tracer        // nil: no traces
 	Log     *zap.Logger
 }
 

@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// reportAfter is when a run begins to report how far it is: most are over by then.
+	// reportAfter is when a run begins to report its progress: most runs are over by then.
 	reportAfter = 100 * time.Millisecond
-	// reportEvery is how often it does, if there is anything new.
+	// reportEvery is how often it does, if there is news.
 	reportEvery = 500 * time.Millisecond
-	// reportTimeout bounds how long Redis may take over it; nothing waits for it, but for a
-	// run that has ended meanwhile.
+	// reportTimeout bounds Redis' time for a report; only a run that has ended meanwhile waits for it.
 	reportTimeout = 250 * time.Millisecond
 )
 
-// tally counts what a run has done so far. Batches come from several goroutines.
+// tally counts the results of a run so far. Batches come from several goroutines.
 type tally struct {
 	rows, deleted, dead, batches atomic.Int64
 	flushes                      atomic.Int64 // that left nothing undone
 	written                      atomic.Int64 // rows of all runs
-	// waits is one more than how many rows wait to be accepted as the job's; 0: that is not known.
+	// waits is one more than the number of rows that wait to be accepted as the job's; 0: unknown.
 	waits  atomic.Int64
 	during atomic.Pointer[trace.Context] // the span that batches belong to; nil: none
 }
@@ -47,9 +46,8 @@ func (t *tally) reset() {
 	}
 }
 
-// report reports how far a run is until it is stopped: in the gauges of this node, and in
-// Redis for others. It never holds the run up, and says little while there is
-// nothing new: of a run that goes on and on that it is up to date.
+// report reports the progress of a run until it is stopped: in the gauges of this node, and in Redis for others. It never holds the run
+// up, and reports little without news: of a run without end only that it is up to date.
 func (f *flushJob) report(ctx context.Context, r job.Run) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -57,7 +55,7 @@ func (f *flushJob) report(ctx context.Context, r job.Run) (stop func()) {
 		if Rest(ctx, reportAfter) != nil {
 			return
 		}
-		backlog := int64(-1) // of a run that goes on and on it is not known how much is to come
+		backlog := int64(-1) // for a run without end the rest of its work is unknown
 		if !schedule.IsAlways(f.Schedule) {
 			if n, err := f.Backlog(ctx); err == nil {
 				backlog = n

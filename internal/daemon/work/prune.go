@@ -20,7 +20,7 @@ const (
 	pruneAgain = time.Hour      // after a failure
 )
 
-// ledger is a database, as far as its ledger is concerned.
+// ledger is a database, reduced to its ledger.
 type ledger interface {
 	// Prune deletes entries older than that, if no batch can need them any more.
 	Prune(ctx context.Context, olderThan time.Duration) (int64, error)
@@ -38,8 +38,7 @@ func (w Load) ToPrune() site.Databases {
 	return ledgers
 }
 
-// pruneLedgers keeps the ledgers from growing until ctx ends. The leader does it,
-// so that it is done once; it would be right on any node.
+// pruneLedgers keeps the ledgers from growing until ctx ends. The leader does it, so that only one node does; any node could.
 func pruneLedgers[L ledger](ctx context.Context, log *zap.Logger, ledgers map[string]L) {
 	for wait := pruneFirst; ; {
 		select {

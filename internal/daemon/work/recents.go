@@ -13,40 +13,39 @@ import (
 )
 
 const (
-	// recentsStale is how old what is remembered of the latest runs may be before it is read on. With
-	// 200 jobs a page that is open costs Redis 8 scripts in that time.
+	// recentsStale is the age from which remembered runs are brought up to date. With 200 jobs an open page costs Redis 8 scripts in that
+	// time.
 	recentsStale = 10 * time.Second
-	// recentsReread is when all is read again: entries may have been corrected, or Redis has lost some.
+	// recentsReread is when everything is read again: entries may have been corrected, or Redis has lost some.
 	recentsReread = 5 * time.Minute
 )
 
-// Recents is what a node remembers of the latest runs of the jobs under one lock. It is filled when
-// a request comes, and shared by all requests.
+// Recents is a node's memory of the latest runs of the jobs under one lock. Requests fill it, and share it.
 type Recents struct {
 	lockKey string
 	ledger  *redisledger.Ledger
-	turn    chan struct{} // held while what follows is read or written
+	turn    chan struct{} // held while the fields below are read or written
 
 	jobs map[string]recentJob
 	read time.Time // when Redis last answered
 	all  time.Time // when it was last read from the beginning
 }
 
-// recentJob is what is remembered of one job.
+// recentJob is the memory of one job.
 type recentJob struct {
 	entries []redisledger.HistoryEntry // the newest first
 	idle    *redisledger.HistoryEntry
 }
 
-// NewRecents knows no runs of the lock's jobs.
+// NewRecents makes an empty memory of the lock's jobs.
 func NewRecents(lockKey string, ledger *redisledger.Ledger) *Recents {
 	return &Recents{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
 }
 
-// Add adds the latest runs of jobs to a map, the oldest first. With an error it adds those that it knew.
+// Add adds the latest runs of jobs to a map, the oldest first. With an error it adds those that it remembers.
 func (b *Recents) Add(ctx context.Context, to map[string][]operate.Brief, jobs []string) error {
 	select {
-	case b.turn <- struct{}{}: // also for who has no time left: what is known takes none
+	case b.turn <- struct{}{}: // even without time left: remembered runs take none
 	default:
 		select {
 		case b.turn <- struct{}{}:
@@ -96,8 +95,8 @@ func (b *Recents) refresh(ctx context.Context, jobs []string) error {
 	return nil
 }
 
-// joined puts newer entries before older ones, but for those that they take the place of: a run that was
-// lost and has ended after all, missed slots that have become more.
+// joined puts newer entries before older ones, and drops older entries that they replace: a lost run that has ended after all, missed
+// slots that have become more.
 func joined(newer, older []redisledger.HistoryEntry) []redisledger.HistoryEntry {
 	all := slices.Clone(newer)
 	for _, e := range older {
@@ -122,7 +121,7 @@ func (j recentJob) briefs() []operate.Brief {
 		entries = append([]redisledger.HistoryEntry{*i}, entries...)
 	}
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e redisledger.HistoryEntry) bool {
-		return e.Missed != nil && e.Missed.Count == 0 // it says that nothing was known before
+		return e.Missed != nil && e.Missed.Count == 0 // it says that earlier runs are unknown
 	})
 	entries = entries[:min(len(entries), operate.MostRecent)]
 	all := make([]operate.Brief, 0, len(entries))
@@ -155,7 +154,7 @@ func briefOf(e redisledger.HistoryEntry, newest bool) operate.Brief {
 	return b
 }
 
-// lastLine is the last line of an output that says anything.
+// lastLine is the last line of an output that is not empty.
 func lastLine(output string) string {
 	for len(output) > 0 {
 		at := strings.LastIndexByte(output, '\n')

@@ -16,21 +16,21 @@ import (
 	"baton/internal/trace"
 )
 
-// RunnerOptions are what the runner of a lock's jobs works with.
+// RunnerOptions configure the runner of a lock's jobs.
 type RunnerOptions struct {
 	Drain   time.Duration
-	Logger  *zap.Logger // names the node itself
+	Logger  *zap.Logger // has the node's name
 	Metrics *metrics.Metrics
 	Notes   *alert.Notifications
-	Traces  *trace.Tracer // nil: there are none
+	Traces  *trace.Tracer // nil: no traces
 	Clock   *Clock
-	Outage  *outage.Outage       // of the Redis that has the ledger; nil: there is none
-	Stores  *storehealth.Health  // what runs meet there is no fault of that Redis
-	Hold    func() bool          // reports whether nothing is to begin for now; nil: never
+	Outage  *outage.Outage       // of the Redis that has the ledger; nil: not watched
+	Stores  *storehealth.Health  // trouble that runs meet there is not counted against that Redis
+	Hold    func() bool          // reports whether no run may begin now; nil: never
 	Idle    func() time.Duration // see job.Config
 }
 
-// NewRunner makes what starts the jobs.
+// NewRunner makes the runner that starts the jobs.
 func NewRunner(ledger job.Ledger, o RunnerOptions) *job.Runner {
 	return job.NewRunner(ledger, site.NewID, job.Config{
 		Logger:        o.Logger.Named("job"),
@@ -80,7 +80,7 @@ func Rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// After does something after a while, unless ctx ends before.
+// After calls do after a while, unless ctx ends before.
 func After(ctx context.Context, d time.Duration, do func()) func() {
 	return func() {
 		if Rest(ctx, d) == nil {

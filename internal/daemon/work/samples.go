@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// sampleTimeout bounds how long Redis may take over a sample: the next one makes up for it.
+	// sampleTimeout bounds Redis' time for a sample: the next one makes up for a missing one.
 	sampleTimeout = time.Second
-	// samplesStale is how old what is remembered of the samples may be before it is read on.
+	// samplesStale is the age from which remembered samples are brought up to date.
 	samplesStale = 2 * time.Second
-	// samplesReread is when they are read from the beginning, if nothing new has come: Redis
-	// may have lost them, and have begun anew with earlier ids.
+	// samplesReread is when they are read from the beginning, if no new one has come: Redis may have lost them, and have started again
+	// with earlier ids.
 	samplesReread = time.Minute
 	// samplesKept is how far back they are kept.
 	samplesKept = time.Hour + time.Minute
@@ -32,13 +32,12 @@ type sampler struct {
 	nodeID string
 	epoch  int64
 	last   time.Time
-	failed bool             // that has been logged
+	failed bool             // logged already
 	was    map[string]int64 // rows that a job had written by the sample before
 }
 
-// take adds a sample if one is due, or has a job that the last one did not: others show the count of a capture that the
-// leader alone can make. The rows of levels are all that were ever written. What goes wrong
-// is logged once, and stops nothing.
+// take adds a sample if one is due, or if levels has a job that the last one did not have: other nodes show the backlog of a capture,
+// which only the leader can count. The rows in levels count all that were ever written. A failure is logged once, and stops nothing.
 func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level) {
 	if len(levels) == 0 || !s.due(time.Now()) && !s.news(levels) {
 		return
@@ -58,7 +57,7 @@ func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level)
 	s.failed = err != nil
 }
 
-// since are levels with the rows that were written since the sample before.
+// since are the levels with the rows written since the sample before.
 func (s *sampler) since(levels map[string]redisledger.Level) map[string]redisledger.Level {
 	was := s.was
 	s.was = make(map[string]int64, len(levels))
@@ -66,7 +65,7 @@ func (s *sampler) since(levels map[string]redisledger.Level) map[string]redisled
 	for name, v := range levels {
 		all := v.Rows
 		v.Rows -= was[name]
-		if v.Rows < 0 { // the job is another one by now
+		if v.Rows < 0 { // the job has been replaced
 			v.Rows = all
 		}
 		news[name], s.was[name] = v, all
@@ -84,17 +83,16 @@ func (s *sampler) news(levels map[string]redisledger.Level) bool {
 	return false
 }
 
-// due reports whether it is time, for who asks every GaugeEvery.
+// due reports whether a sample is due, for a caller that asks every GaugeEvery.
 func (s *sampler) due(now time.Time) bool {
 	return now.Sub(s.last) > redisledger.SampleEvery-GaugeEvery/2
 }
 
-// Samples is what a node remembers of the samples under one lock. It is filled when
-// a request comes, and shared by all requests.
+// Samples is a node's memory of the samples under one lock. Requests fill it, and share it.
 type Samples struct {
 	lockKey string
 	ledger  *redisledger.Ledger
-	turn    chan struct{} // held while what follows is read or written
+	turn    chan struct{} // held while the fields below are read or written
 
 	samples []redisledger.Sample // the oldest first
 	next    string
@@ -103,15 +101,15 @@ type Samples struct {
 	renewed time.Time // when it was last read from the beginning, or brought news
 }
 
-// NewSamples knows none of the lock's samples.
+// NewSamples makes an empty memory of the lock's samples.
 func NewSamples(lockKey string, ledger *redisledger.Ledger) *Samples {
 	return &Samples{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
 }
 
-// later returns the samples after a time. With an error it returns those that it knew.
+// later returns the samples after a time. With an error it returns those that it remembers.
 func (b *Samples) later(ctx context.Context, since time.Time) ([]redisledger.Sample, error) {
 	select {
-	case b.turn <- struct{}{}: // also for who has no time left: what is known takes none
+	case b.turn <- struct{}{}: // even without time left: remembered samples take none
 	default:
 		select {
 		case b.turn <- struct{}{}:
@@ -157,8 +155,8 @@ func (b *Samples) refresh(ctx context.Context) error {
 	return nil
 }
 
-// Merged are how far the flushes under several locks were behind, the oldest first, later
-// than since. What one lock's Redis answers is there also if another one fails.
+// Merged are the samples of several locks, the oldest first, later than since. The samples of one lock are returned also if another
+// lock's Redis fails.
 func Merged(ctx context.Context, since time.Time, of []*Samples) ([]operate.Sample, error) {
 	var merged []operate.Sample
 	var problems []error

@@ -13,17 +13,17 @@ import (
 	"baton/internal/redisledger"
 )
 
-// scheduledEvery is how often it is asked whether a verification is due.
+// scheduledEvery is how often the leader looks for a verification that is due.
 const scheduledEvery = time.Second
 
-// scheduleVerifications orders the verifications of the configuration when they are due, until ctx ends. Of slots that
-// passed while no node led, one is made up for.
+// scheduleVerifications orders the verifications of the configuration when they are due, until ctx ends. If several slots passed while no
+// node led, one verification makes up for them.
 func (t *Term) scheduleVerifications(ctx context.Context, tasks []boundTask) {
 	due := map[string]*verification{}
 	for _, b := range tasks {
 		slots, err := b.task.verifications()
 		if err != nil {
-			t.Log.Error("verifications cannot be scheduled", zap.String("job", b.job.Name), zap.Error(err)) // it was checked
+			t.Log.Error("verifications cannot be scheduled", zap.String("job", b.job.Name), zap.Error(err)) // the configuration was checked
 		} else if slots != nil {
 			due[b.job.Name] = &verification{boundTask: b, slots: slots}
 		}
@@ -42,10 +42,10 @@ func (t *Term) scheduleVerifications(ctx context.Context, tasks []boundTask) {
 type verification struct {
 	boundTask
 	slots schedule.Schedule
-	next  time.Time // zero: it is not known yet
+	next  time.Time // zero: unknown yet
 }
 
-// verifications are the slots in which the job is verified; nil if there are none.
+// verifications are the slots of the job's verifications; nil without a schedule.
 func (t Task) verifications() (schedule.Schedule, error) {
 	if t.Config.IsCommand() || t.Config.Flush.Verify.Schedule == "" {
 		return nil, nil
@@ -73,7 +73,7 @@ func (t *Term) orderIfDue(ctx context.Context, v *verification) error {
 		return err
 	}
 	configured := v.task.Config.Flush.Verify
-	part, _ := configured.Part() // it was checked
+	part, _ := configured.Part() // the configuration was checked
 	if part == 1 {
 		part = 0 // all of them
 	}
@@ -84,7 +84,7 @@ func (t *Term) orderIfDue(ctx context.Context, v *verification) error {
 		Sample: part, Rate: configured.Rate,
 	})
 	if errors.Is(err, redisledger.ErrAsked) {
-		err = nil // one is under way: the next slot comes
+		err = nil // one is under way: the next slot will come
 	}
 	if err == nil {
 		v.next = v.slots.Next(now)
@@ -92,7 +92,7 @@ func (t *Term) orderIfDue(ctx context.Context, v *verification) error {
 	return err
 }
 
-// lastScheduled is when a verification of a job was last ordered by schedule; zero if it is not known.
+// lastScheduled is when a verification of a job was last ordered by schedule; zero if unknown.
 func (t *Term) lastScheduled(ctx context.Context, name string) (last time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recordWithin)
 	defer cancel()

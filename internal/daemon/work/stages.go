@@ -11,8 +11,8 @@ import (
 	"baton/internal/flush/source/staging"
 )
 
-// watchStages notes beside which keys the jobs stage, which may go one day and leave a stage there.
-// The leader of the node's own lock then logs those that are left.
+// watchStages notes the keys beside which the jobs stage: a job may be removed one day and leave a stage there. The leader of the node's
+// own lock then logs the stages that are left.
 func (t *Term) watchStages(ctx context.Context, w Load) {
 	const later = 5 * time.Second
 	began, logged := time.Now(), map[staging.At]bool{}
@@ -29,11 +29,10 @@ func (t *Term) watchStages(ctx context.Context, w Load) {
 	}
 }
 
-// lastRun is how long a run that was replaced may take to flush what it has staged, before the
-// log reports that no job does.
+// lastRun is how long a replaced run may take to flush its stage before the log reports that no job does.
 const lastRun = time.Minute
 
-// logStages logs stages that no job flushes; false: there may be more of them.
+// logStages logs stages that no job flushes; false: there may be more. there may be more of them.
 func (t *Term) logStages(ctx context.Context, configured map[staging.At]string, logged map[staging.At]bool, waited time.Duration) bool {
 	left, err := t.Stages.Left(ctx, configured)
 	running := map[string]bool{}

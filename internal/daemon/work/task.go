@@ -12,13 +12,13 @@ import (
 	"baton/internal/job"
 )
 
-// Task is one configured job with the machinery behind it. It lives for as long as the
-// configuration has the job like that; what a term needs is bound to it by [Term.Load].
+// Task is one configured job with the machinery behind it. It lives as long as the configuration has the same job; [Term.Load] binds it
+// to a term.
 type Task struct {
 	tasks.Task
 	pipeline *flush.Pipeline // nil for a command
 	sink     flush.Sink      // nil for a command
-	done     *tally          // by the run that goes on
+	done     *tally          // by the present run
 	busy     *atomic.Int64   // runs that use it
 }
 
@@ -52,14 +52,14 @@ func newTask(c config.Config, j config.Job, stores site.Stores, dbs site.Databas
 	return t, err
 }
 
-// Policy is a job as the runner has it, but for its work: a task that has changed is another one.
+// Policy is the runner's job without Run: a changed task has another version.
 func (t Task) Policy() job.Job {
 	p := t.Task.Policy()
 	p.Version = fmt.Sprintf("%p", t.done)
 	return p
 }
 
-// CountIn has the runs of the task counted there from now on.
+// CountIn makes runs count the task's runs from now on.
 func (t *Task) CountIn(runs *atomic.Int64) { t.busy = runs }
 
 // Begin counts a run of the task until it ends.
@@ -68,10 +68,10 @@ func (t Task) Begin() (end func()) {
 	return func() { t.busy.Add(-1) }
 }
 
-// Is reports whether a task is this one, and not one that has replaced it.
+// Is reports whether a task is the same one, and not a replacement of it.
 func (t Task) Is(other Task) bool { return t.done == other.done }
 
-// Plain are the jobs without what runs them.
+// Plain are the tasks without their machinery.
 func Plain(list []Task) []tasks.Task {
 	all := make([]tasks.Task, len(list))
 	for i, t := range list {

@@ -1,4 +1,28 @@
-// Package work is what a node does under a lock: the jobs of a term, and what goes on beside them.
+// Package work does the work of a node under a lock: the jobs of its terms, and the work beside the jobs.
+//
+//	Lock    what all terms of this node under one lock share: ledger, metrics, the memory of the jobs (Watch)
+//	Task    a configured job with its pipeline; it lives as long as the configuration has the same job
+//	Term    one term: Load binds the tasks to it, and again after a reload; unchanged tasks keep their progress
+//
+// While a term lasts, the runner (package job) starts the jobs' runs. Beside them Accompany
+//
+//   - carries out the operators' orders to the jobs, and the scheduled verifications;
+//   - keeps gauges, samples, and the count of dead letters current, and reports the news of captures;
+//   - notes the stages of the jobs, logs those without a job, and prunes the ledgers in the databases;
+//   - releases flushes that a reload has taken out, once their last runs have ended.
+//
+// The rules: a flush writes under its term's fencing token only. Failures of the work beside the jobs end no term: it tries again. Orders
+// stay in Redis until they are answered, so the next leader finds them. [Term.End] ends the work of flushes between runs: another node
+// continues it.
+//
+// What fails, and what then:
+//
+//   - A newer leader has the fence: the run ends as not the leader's, and writes nothing.
+//   - Too many dead letters, a gap, an emptied source, or too many vanished rows in a pass that every later run would repeat: the job is
+//     paused until an operator decides.
+//   - A store is away: its jobs fail at once, without waiting, and the other jobs go on.
+//   - This host's clock is far from the ledger's: slots come by the ledger's clock ([Clock]).
+//   - A leader has died: a standby shows the state of the jobs in the ledger, and a flush that was behind stays so until the next count.
 package work
 
 import (
@@ -23,13 +47,13 @@ import (
 	"baton/internal/trace"
 )
 
-// Lock is what the terms of a node under one lock have in common.
+// Lock holds the parts that all terms of a node under one lock share.
 type Lock struct {
 	Key     string
 	Timing  config.Election
 	Log     *zap.Logger
 	Ledger  *redisledger.Ledger
-	Stages  *staging.Stages // of the node's own lock: where it is noted who stages where
+	Stages  *staging.Stages // of the node's own lock: the note of jobs and their stages
 	Stores  *storehealth.Health
 	Metrics *metrics.Metrics
 	Elected *metrics.Election
@@ -39,15 +63,15 @@ type Lock struct {
 	Traces  *trace.Tracer
 	Wardens *command.Reserve
 	Runner  *job.Runner
-	Ordered <-chan elector.Hint  // operators may have ordered something
+	Ordered <-chan elector.Hint  // signals that operators may have ordered something
 	Config  func() config.Config // in force
 }
 
-// Load is what there is to do under a lock as one configuration has it.
+// Load is the work under a lock by one configuration.
 type Load struct {
 	Config    config.Config // its jobs are those of the tasks
 	Tasks     []Task
-	Staged    map[staging.At]string // beside which keys any job of the node stages; nil: the lock is not the node's own
+	Staged    map[staging.At]string // the keys beside which the node's jobs stage; nil: the lock is not the node's own
 	Databases site.Databases        // all of the node's
 }
 
@@ -60,7 +84,7 @@ type Term struct {
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
-	left  []*leftTask          // flushes that were taken out or replaced, and not released yet
+	left  []*leftTask          // flushes that were taken out or replaced, and are not released yet
 }
 
 // boundTask is a task in one term.
@@ -78,7 +102,7 @@ func (l Lock) Begin(term *elector.Term) *Term {
 	return t
 }
 
-// End ends what the flushes do between their runs: another node goes on with it.
+// End ends the work of flushes between their runs: another node continues it.
 func (t *Term) End() {
 	t.mu.Lock()
 	var flushes []boundTask
@@ -94,7 +118,7 @@ func (t *Term) End() {
 	t.release(flushes)
 }
 
-// Commands are the names of the jobs whose commands go on.
+// Commands are the names of the jobs with commands that are still running.
 func (t *Term) Commands() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,8 +131,7 @@ func (t *Term) Commands() []string {
 	return jobs
 }
 
-// Load binds tasks to the term. Those that have not changed stay bound as they are:
-// they know how far they have come.
+// Load binds tasks to the term. An unchanged task stays bound as it is: it keeps its progress.
 func (t *Term) Load(w Load) job.Workload {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +163,7 @@ func (t *Term) bind(of Task, keep config.History) boundTask {
 	return b
 }
 
-// Accompany does what goes on beside the jobs until ctx ends: some of it at once, the rest after a while.
+// Accompany does the work beside the jobs until ctx ends: some of it at once, the rest after a while.
 func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 	tasks := t.tasks()
 	var wg sync.WaitGroup
@@ -148,7 +171,7 @@ func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 	wg.Go(After(ctx, later, func() { measure.keep(ctx) }))
 	wg.Go(func() {
 		if len(tasks) == 0 && len(t.Runner.Running()) == 0 {
-			return // there is nothing to order
+			return // no job could have orders
 		}
 		orders{
 			log: t.Log.Named("job"), ledger: t.Ledger, runner: t.Runner,

@@ -55,14 +55,14 @@ func traceRun(to *trace.Tracer, r job.Record) {
 	to.Record(s)
 }
 
-// foundNothing reports whether a scheduled flush has succeeded without anything to do. Most do, and the history
-// has several of them as one.
+// foundNothing reports whether a scheduled flush has succeeded without anything to do. Most flushes do, and the history joins several of
+// them in one entry.
 func foundNothing(r job.Record) bool {
 	return r.State == job.StateSucceeded && r.Trigger == job.TriggerSchedule &&
 		r.Result.Rows == 0 && r.Result.Dead == 0 && r.Result.ExitCode == nil
 }
 
-// written is what a run has written so far, and where it is.
+// written are a run's results so far, and its place.
 func written(r job.Run, rows, dead int64) []trace.Attribute {
 	return []trace.Attribute{
 		{Key: "baton.job", Value: r.Job}, {Key: "baton.run_id", Value: r.ID},
@@ -71,7 +71,7 @@ func written(r job.Run, rows, dead int64) []trace.Attribute {
 	}
 }
 
-// tracedTarget is what the spans of a flush's batches have in common; nil if there are none.
+// tracedTarget holds the common attributes of a flush's batch spans; nil without traces.
 type tracedTarget struct {
 	to    *trace.Tracer
 	facts []trace.Attribute
@@ -83,7 +83,7 @@ func traceTarget(to *trace.Tracer, c config.Config, j config.Job) *tracedTarget 
 	}
 	system := c.Databases[j.Flush.To.Database].Driver
 	if system == "postgres" {
-		system = "postgresql" // as OpenTelemetry calls it
+		system = "postgresql" // OpenTelemetry's name of it
 	}
 	return &tracedTarget{to, []trace.Attribute{
 		{Key: "baton.job", Value: j.Name}, {Key: "baton.database", Value: j.Flush.To.Database},
@@ -91,7 +91,7 @@ func traceTarget(to *trace.Tracer, c config.Config, j config.Job) *tracedTarget 
 	}}
 }
 
-// batch records a transaction that has written something, as a child of what goes on.
+// batch records a transaction that has written something, as a child of the present span.
 func (t *tracedTarget) batch(during *trace.Context, b flush.BatchStats) {
 	if t == nil || during == nil || b.Rows == 0 && b.Dead == 0 {
 		return
@@ -105,7 +105,7 @@ func (t *tracedTarget) batch(during *trace.Context, b flush.BatchStats) {
 	})
 }
 
-// traceBatches has the batches of a run be children of it until the next call.
+// traceBatches makes the batches of a run its children until the next call.
 func (f *flushJob) traceBatches(r job.Run) {
 	if f.traces != nil {
 		of := trace.Of(r.ID)
@@ -113,9 +113,8 @@ func (f *flushJob) traceBatches(r job.Run) {
 	}
 }
 
-// traceRound has the batches of a job without slots be children of one flush of a run that goes on and on. The flush has
-// a trace of its own with a link to the run: the run's would have no end. end records it, if it has written anything or
-// has failed.
+// traceRound makes the batches of a job without slots children of one flush of its endless run. The flush has a trace of its own with a
+// link to the run: a trace of the run would have no end. end records it, if it has written anything or has failed.
 func (f *flushJob) traceRound(ctx context.Context, r job.Run) (end func(error)) {
 	if f.traces == nil || !schedule.IsAlways(f.Schedule) {
 		return func(error) {}

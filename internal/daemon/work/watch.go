@@ -20,29 +20,28 @@ import (
 )
 
 const (
-	// standEvery is how often the leader asks the ledger how its jobs stand.
+	// standEvery is how often the leader reads the state of its jobs from the ledger.
 	standEvery = 15 * time.Second
-	// readJobsWithin bounds a reading of the jobs, of which there may be hundreds.
+	// readJobsWithin bounds a reading of the jobs; there may be hundreds.
 	readJobsWithin = 10 * time.Second
 )
 
-// Watch is what a node keeps in mind of the jobs under a lock, under any leader: a new
-// leader goes on from what the standby knew.
+// Watch is a node's memory of the jobs under a lock, under any leader: a new leader continues from its memory as a standby.
 type Watch struct {
 	mu     sync.Mutex
 	asked  time.Time
 	states map[string]redisledger.JobState
 	waits  map[string]waiting
-	behind map[string]time.Time // since when changes wait for a flush, as last measured; zero: none do
+	behind map[string]time.Time // since when changes wait for a flush, as last measured; zero: no changes wait
 }
 
-// waiting is what was seen of the changes for a flush that never ended well.
+// waiting is the memory of changes for a flush that never ended well.
 type waiting struct {
-	since   time.Time // when some were first seen to wait; zero: none wait
-	emptied bool      // there was a time when none did
+	since   time.Time // when changes were first seen to wait; zero: no changes wait
+	emptied bool      // at some time no changes waited
 }
 
-// NewWatch remembers nothing yet.
+// NewWatch makes an empty memory.
 func NewWatch() *Watch {
 	return &Watch{states: map[string]redisledger.JobState{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
 }
@@ -54,7 +53,7 @@ func ShowLateAfter(m *metrics.Metrics, c config.Config) {
 	}
 }
 
-// recall learns from the ledger how jobs stand, on any node.
+// recall reads the state of jobs from the ledger, on any node.
 func (w *Watch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs []string) error {
 	states, err := ledger.Jobs(ctx, jobs)
 	if err != nil {
@@ -69,8 +68,8 @@ func (w *Watch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs []s
 	return nil
 }
 
-// measured notes how many changes wait for a flush, and returns how far it is behind. fresh is
-// before which time its leader knows everything to be written, else zero.
+// measured notes how many changes wait for a flush, and returns how far it is behind. fresh is the time up to which the leader has
+// written everything for certain, or zero.
 func (w *Watch) measured(t Task, backlog int64, fresh, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +81,7 @@ func (w *Watch) measured(t Task, backlog int64, fresh, now time.Time) time.Durat
 	return lag
 }
 
-// uncounted notes that nothing is known to wait for a flush, and that this is all that is known.
+// uncounted notes that the backlog of a flush is unknown.
 func (w *Watch) uncounted(t Task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,9 +95,8 @@ func (w *Watch) isBehind(t Task) bool {
 	return !w.behind[t.Config.Name].IsZero()
 }
 
-// writtenUntil is before which time everything is written. Of a flush that never ended well it is
-// when it first ran, or when something was first seen to wait: an underestimated lag still
-// alerts, a missing one never would.
+// writtenUntil is the time up to which everything is written. For a flush that never ended well that is its first run, or when changes
+// were first seen to wait: an underestimated lag still alerts, a missing one never would.
 func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.Time {
 	name := t.Config.Name
 	st := w.states[name]
@@ -123,14 +121,14 @@ func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.T
 	return seen.since
 }
 
-// Led is who leads, as far as it decides how a job stands.
+// Led is the leader, for the state of a job.
 type Led struct {
 	Owner string
-	// Lacks reports that the leader's configuration has not a job. Nil: it has every one.
+	// Lacks reports that the leader's configuration does not have a job. Nil: it has every job.
 	Lacks func(tasks.Task) *diagnose.Unscheduled
 }
 
-// show reports how a job stands under a leader.
+// show reports the state of a job under a leader.
 func (w *Watch) show(m *metrics.Metrics, t Task, led Led) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +146,7 @@ func (w *Watch) show(m *metrics.Metrics, t Task, led Led) {
 	m.JobStands(w.stands(t, st, led), w.asked)
 }
 
-// stands is how a job stands, as far as metrics show it.
+// stands is the state of a job for metrics.
 func (w *Watch) stands(t Task, st redisledger.JobState, led Led) diagnose.Job {
 	j := diagnose.Job{
 		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule),
@@ -163,8 +161,8 @@ func (w *Watch) stands(t Task, st redisledger.JobState, led Led) diagnose.Job {
 	return j
 }
 
-// ReadOthers reports how jobs stand that this node does not run while another leads: its runner may die with
-// what it knows. It reports whether it has seen them.
+// ReadOthers reports the state of jobs that run on another node: that node may die with its own reports. It returns whether it could read
+// them.
 func (w *Watch) ReadOthers(
 	ctx context.Context, ledger *redisledger.Ledger, stores *storehealth.Health, jobs []Task, m *metrics.Metrics, led Led,
 ) bool {
@@ -185,8 +183,8 @@ func (w *Watch) ReadOthers(
 	return true
 }
 
-// count reports how far a flush is behind that this node does not run. One that was behind stays so until it is
-// counted again: its leader may have died.
+// count reports how far a flush of another leader is behind. A flush that was behind stays so until it is counted again: its leader may
+// have died.
 func (w *Watch) count(ctx context.Context, t Task, counts direct.Counts, m *metrics.Metrics) {
 	backlog, err := counts.Backlog(ctx, t.Task)
 	uncounted, ok := errors.AsType[*flush.UncountedError](err)
