@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// freezeFor is longer than a lease: whoever sleeps that long wakes up deposed.
+	// freezeFor is longer than a lease: a leader that sleeps that long wakes up deposed.
 	freezeFor = ttl + ttl/2
-	// cutFor is how long a key cuts the nodes off from Redis.
+	// cutFor is how long the key r cuts the nodes off from Redis.
 	cutFor = ttl + ttl/2
 )
 
-// actions are what can be done to the nodes while they work.
+// actions are the faults and orders for the nodes while they work.
 type actions struct {
 	program string
 	environ []string
@@ -25,11 +25,10 @@ type actions struct {
 	fleet   *fleet
 	watcher *watcher
 	diary   *diary
-	wg      sync.WaitGroup // of what takes its time, and is undone when its context ends
+	wg      sync.WaitGroup // of actions that take time, and are undone when their context ends
 }
 
-// run does what keys say until ctx ends, or calls end for q. It does not wait for the reader, which
-// may never return.
+// run obeys the keys until ctx ends, or calls end for q. It does not wait for the reader, which may never return.
 func (a *actions) run(ctx context.Context, keys io.Reader, end func()) {
 	pressed := make(chan byte)
 	go func() {
@@ -81,7 +80,7 @@ func (a *actions) press(ctx context.Context, key byte) {
 	}
 }
 
-// leader is the node that leads and works, or nil, which the diary says.
+// leader is the node that leads and works, or nil, which it notes in the diary.
 func (a *actions) leader() *node {
 	if n := a.fleet.find(a.watcher.leader()); n != nil && n.working() {
 		return n
@@ -141,10 +140,10 @@ func (a *actions) cutRedis(ctx context.Context) {
 	a.diary.note("the nodes reach Redis again")
 }
 
-// observer passes on what happens to nodes, and has it happen to the naive leader, too.
+// observer passes on the events of nodes, and does the same to the naive leader.
 type observer struct {
 	*watcher
-	naive *naiveFleet // nil: none runs beside
+	naive *naiveFleet // nil: no naive program runs
 }
 
 func (o observer) down(id string, at time.Time, how syscall.Signal) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// findings are what an audit came to.
+// findings are the results of an audit.
 type findings struct {
 	lost       int64 // increments that are missing; rows that are missing, stale or not deleted
 	duplicated int64 // increments too many; rows that were not written
@@ -19,8 +19,7 @@ type findings struct {
 // maxExamples is how many findings are written in words.
 const maxExamples = 10
 
-// audit compares the tables with what was written. It reads them with plain
-// queries and compares every value.
+// audit compares the tables with the acknowledged writes. It reads them with plain queries and compares every value.
 func audit(ctx context.Context, db *sql.DB, want *expected) (findings, error) {
 	var f findings
 	counts, err := readCounts(ctx, db, articlesQuery)
@@ -56,7 +55,7 @@ func (f *findings) hashes(want *expected, rows map[int64]user) {
 	f.flushed.Hashes = want.written.Hashes
 	wrong := func(format string, args ...any) {
 		f.lost++
-		f.flushed.Hashes-- // of the row's changes at least the last one
+		f.flushed.Hashes-- // at least the last of the row's changes is missing
 		f.example(format, args...)
 	}
 	for _, id := range union(want.users, rows) {
@@ -123,7 +122,7 @@ func readUsers(ctx context.Context, db *sql.DB) (map[int64]user, error) {
 			return nil, err
 		}
 		if u.note = note.String; !note.Valid {
-			u.note = "NULL" // which is never written
+			u.note = "NULL" // which the generator never writes
 		}
 		users[id] = u
 	}

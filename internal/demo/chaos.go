@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// faults counts what was done to leaders.
+// faults counts the faults of leaders.
 type faults struct {
 	Killed int `json:"killed"`
 	Frozen int `json:"frozen"`
@@ -24,7 +24,7 @@ func newChaos(every time.Duration, seed uint64, a *actions) *chaos {
 	return &chaos{actions: a, every: every, rng: rand.New(rand.NewPCG(seed, 2))}
 }
 
-// run attacks until ctx ends. A node may be frozen then, see [actions.wg].
+// run attacks until ctx ends. A node may still be frozen then, see [actions.wg].
 func (c *chaos) run(ctx context.Context) faults {
 	if c.every <= 0 {
 		return c.done

@@ -12,8 +12,7 @@ import (
 	_ "modernc.org/sqlite" // driver "sqlite"
 )
 
-// database is the SQL database of one run: a place of its own, with the tables
-// that the nodes flush into.
+// database is the SQL database of one run: a place of its own, with the tables that the nodes flush into.
 type database struct {
 	*sql.DB
 	driver string // as in baton's configuration
@@ -46,8 +45,7 @@ func openDatabase(ctx context.Context, dsn, dir, name string) (*database, error)
 	return d, nil
 }
 
-// beside makes the table of the naive program: in a SQLite file of its own, since one that is frozen
-// keeps such a file locked.
+// beside makes the table of the naive program: in a SQLite file of its own, since a frozen process keeps such a file locked.
 func (d *database) beside(ctx context.Context, dir string) (*database, error) {
 	b := *d
 	if d.driver == "sqlite" {
@@ -73,7 +71,7 @@ func (d *database) options() string {
 	return " CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */"
 }
 
-// createTables never says IF NOT EXISTS: what is there already is not ours.
+// createTables never says IF NOT EXISTS: existing tables are not ours.
 func (d *database) createTables(ctx context.Context) error {
 	for _, text := range []string{
 		"CREATE TABLE articles (id varchar(40) NOT NULL PRIMARY KEY, views bigint NOT NULL)" + d.options(),
@@ -87,7 +85,7 @@ func (d *database) createTables(ctx context.Context) error {
 	return nil
 }
 
-// close removes what the run made in the database.
+// close removes everything that the run made in the database.
 func (d *database) close(ctx context.Context) error {
 	return errors.Join(d.drop(ctx), d.DB.Close())
 }
@@ -104,9 +102,8 @@ func openSQLite(path string) (*database, error) {
 	}, nil
 }
 
-// own makes a place called name with create, or falls back on the one that the
-// DSN names if this user may not do that and nothing is there that the demo
-// could harm. borrowed says which.
+// own makes a place called name with create. If this user may not do that, it falls back on the place that the DSN names, provided that
+// the demo can harm no table there. borrowed reports the fallback.
 func own(ctx context.Context, db *sql.DB, what, create, countTables string, denied func(error) bool) (borrowed bool, err error) {
 	whole, cancel := uninterrupted(ctx)
 	defer cancel()
@@ -146,7 +143,7 @@ func dropTables(ctx context.Context, db *sql.DB, list string) error {
 		return err
 	}
 	var problems []error
-	for _, name := range names { // which all are plain words
+	for _, name := range names { // which are all plain words
 		_, err := db.ExecContext(ctx, "DROP TABLE "+name)
 		problems = append(problems, err)
 	}

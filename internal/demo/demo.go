@@ -19,15 +19,14 @@ const (
 	drainTimeout = time.Minute
 	// naiveDrain bounds the wait for the naive program's last counts.
 	naiveDrain = 5 * time.Second
-	// cleanUpTimeout bounds what goes on after an interrupt: the removal of what the run made.
+	// cleanUpTimeout bounds the work after an interrupt: the removal of everything that the run made.
 	cleanUpTimeout = 20 * time.Second
 
 	phaseRunning = "running"
 )
 
-// Run runs the demo until its time is over or ctx ends, audits and cleans up. An
-// error means that there is nothing to report: the demo could not be run, or not
-// be audited.
+// Run runs the demo until its time is over or ctx ends, audits and cleans up. An error means that there is nothing to report: the demo or
+// its audit could not be run.
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.Check(); err != nil {
 		return report, err
@@ -55,7 +54,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		report.Kept = dir.path
 	}()
 
-	// A name that no other has, also not another run with the same seed.
+	// A name that no other run has, not even one with the same seed.
 	name := fmt.Sprintf("baton_demo_%08x", rand.Uint32())
 	sc, err := sceneOf(o.Scene)
 	if err != nil {
@@ -106,10 +105,10 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	return report, err
 }
 
-// errStopped: ctx has ended before there was anything to report.
+// errStopped: ctx ended before there was anything to report.
 var errStopped = errors.New("stopped before a node led: nothing was written, and what the demo made is removed")
 
-// unlessStopped is an error of the preparations; after ctx has ended they fail by that.
+// unlessStopped is an error of the preparations; after ctx has ended, their failure is errStopped.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errStopped
@@ -117,8 +116,7 @@ func unlessStopped(ctx context.Context, err error) error {
 	return err
 }
 
-// cleanUp calls undo, also after ctx has ended, and returns its error: that is no
-// reason to hold the report back.
+// cleanUp calls undo, even after ctx has ended, and logs its error: the error must not hold the report back.
 func cleanUp(ctx context.Context, log io.Writer, undo func(context.Context) error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
@@ -127,8 +125,8 @@ func cleanUp(ctx context.Context, log io.Writer, undo func(context.Context) erro
 	}
 }
 
-// uninterrupted goes on for a while after ctx has ended: for what makes something on a server of the user, or removes it. Cut
-// short, nobody would know whether it is there.
+// uninterrupted goes on for a while after ctx has ended: for calls that make something on a server of the user, or remove it. If such a
+// call were interrupted, its outcome would be unknown.
 func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 }
@@ -143,15 +141,14 @@ type run struct {
 	expected *expected
 	watcher  *watcher
 	fleet    *fleet
-	naive    *naiveFleet // nil: none runs beside
+	naive    *naiveFleet // nil: no naive program runs
 	actions  *actions
 	gauge    *gauge
-	film     *film        // nil: no picture is asked for
+	film     *film        // nil: no picture is wanted
 	phase    atomic.Value // string
 }
 
-// execute has the nodes up around traffic, drain and audit. What runs beside ends
-// in the opposite order of its start.
+// execute keeps the nodes up around traffic, drain and audit. The parts beside them end in the opposite order of their start.
 func (r *run) execute(ctx context.Context) (Report, error) {
 	report := Report{Seed: r.options.Seed}
 	r.phase.Store("starting")
@@ -231,10 +228,10 @@ func background(ctx context.Context, work ...func(context.Context)) (stop func()
 func (r *run) awaitLeader(ctx context.Context) error {
 	deadline := time.Now().Add(firstLeader)
 	for !r.watcher.hasLed() {
-		if !pause(ctx, 20*time.Millisecond) && !r.watcher.hasLed() { // a term that was told is reported
+		if !pause(ctx, 20*time.Millisecond) && !r.watcher.hasLed() { // a term in the diary is reported
 			return errStopped
 		}
-		if _, n := r.fleet.exits(); n != nil { // so soon: this cannot work
+		if _, n := r.fleet.exits(); n != nil { // that soon: this cannot work
 			return fmt.Errorf("%s ended at once; its log ends with:\n%s", n.id, tail(n.logFile()))
 		}
 		if time.Now().After(deadline) {
@@ -280,7 +277,7 @@ func (r *run) traffic(ctx context.Context) (faults, error) {
 	return faults, failed
 }
 
-// drain waits until the tables are as was written, or fails to see it in time.
+// drain waits until the tables hold all writes, or fails after a time limit.
 func (r *run) drain(ctx context.Context) error {
 	r.phase.Store("flushing the rest")
 	r.diary.note("the traffic has stopped; waiting for the rest to be flushed")
@@ -308,7 +305,7 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// auditNaive compares what the naive program has written, increment by increment.
+// auditNaive audits the naive program's table, increment by increment.
 func (r *run) auditNaive(ctx context.Context) (*NaiveReport, error) {
 	counts, err := readCounts(ctx, r.naive.database.DB, naiveQuery)
 	if err != nil {

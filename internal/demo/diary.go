@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// diary is what happened, for the screen or the log.
+// diary holds the events of a run, for the screen or the log.
 type diary struct {
-	log io.Writer // nil while there is a screen
+	log io.Writer // nil if there is a screen
 
 	mu      sync.Mutex
 	entries []entry

@@ -19,20 +19,19 @@ type amount struct {
 	Hashes   int64 `json:"hashes"`
 }
 
-// damage is what is wrong in a table.
+// damage is the harm in a table.
 type damage struct {
 	lost  int64 // increments that are missing, and rows that are missing or stale
 	twice int64 // increments too many, and rows that were not written
 }
 
-// expected is what must be in the tables when everything is flushed. It changes
-// only by writes that Redis has acknowledged.
+// expected is the content that the tables must have when everything is flushed. It changes only by writes that Redis has acknowledged.
 type expected struct {
 	mu      sync.Mutex
 	counts  map[string]int64
 	users   map[int64]user
 	written amount
-	asked   *batch // which Redis may have already, and has not acknowledged
+	asked   *batch // Redis may have it already, and has not acknowledged it
 	history []mark
 	settled []snapshot // the oldest first
 }
@@ -43,9 +42,9 @@ type mark struct {
 	counters int64
 }
 
-// snapshot is what was written at a moment.
+// snapshot is the expected content at a moment.
 type snapshot struct {
-	served time.Duration // how long the nodes had been seen to flush, by then
+	served time.Duration // how long the nodes had been flushing by then
 	counts map[string]int64
 	users  map[int64]user
 }
@@ -54,14 +53,14 @@ func newExpected() *expected {
 	return &expected{counts: map[string]int64{}, users: map[int64]user{}}
 }
 
-// ask takes note of a batch that Redis is asked to write.
+// ask notes a batch before Redis gets it.
 func (e *expected) ask(b batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked = &b
 }
 
-// add takes in a batch that Redis has.
+// add notes a batch that Redis has acknowledged.
 func (e *expected) add(b batch, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -77,15 +76,14 @@ func (e *expected) add(b batch, now time.Time) {
 	e.history = append(e.history, mark{now, e.written.Counters})
 }
 
-// total is how much was written.
+// total is the amount of acknowledged writes.
 func (e *expected) total() amount {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.written
 }
 
-// lag is about how long ago the oldest increment was written that is not among
-// the flushed ones, if they were flushed in the order of writing.
+// lag is about the age of the oldest increment that is not flushed, if increments are flushed in the order of writing.
 func (e *expected) lag(flushed int64, now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +98,7 @@ func (e *expected) lag(flushed int64, now time.Time) time.Duration {
 	return now.Sub(e.history[0].at)
 }
 
-// waiting is how many increments are missing, and how many users' rows are not as last written.
+// waiting counts the missing increments, and the users' rows that are not as last written.
 func (e *expected) waiting(counts map[string]int64, rows map[int64]user) (n amount) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -115,8 +113,7 @@ func (e *expected) waiting(counts map[string]int64, rows map[int64]user) (n amou
 	return n
 }
 
-// remember keeps what has been written by now, so that it must be in the tables once the nodes have
-// been able to flush for settleAfter longer.
+// remember keeps the present content, so that it must be in the tables once the nodes have been able to flush for settleAfter longer.
 func (e *expected) remember(served time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,15 +123,14 @@ func (e *expected) remember(served time.Duration) {
 	}
 }
 
-// damaged compares tables, which were read a moment ago, with what may and what must be in them.
-// Counters go into t, rows into d.
+// damaged compares tables, which were read a moment ago, with the content that they may and must have. Counters go into t, rows into d.
 func (e *expected) damaged(served time.Duration, counts map[string]int64, rows map[int64]user, t tally) (d damage) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.twice(counts, t)
 	due := e.due(served)
 	for article, want := range due.counts {
-		if e.counts[article] == want { // it has rested since
+		if e.counts[article] == want { // the article has rested since
 			t[article] = damage{lost: max(0, want-counts[article]), twice: t[article].twice}
 		}
 	}
@@ -161,9 +157,8 @@ func (e *expected) damaged(served time.Duration, counts map[string]int64, rows m
 	return d
 }
 
-// damagedNaive is [expected.damaged] for the naive program, of which it is known where its counts are: in
-// Redis or, from before they are deleted there, in the table. written, waiting and counts were read in this
-// order.
+// damagedNaive is [expected.damaged] for the naive program, whose counts are in known places: in Redis or, from before they are deleted
+// there, in the table. written, waiting and counts were read in this order.
 func (e *expected) damagedNaive(written, waiting, counts map[string]int64, t tally) {
 	for article, n := range written {
 		t.see(article, damage{lost: n - waiting[article] - counts[article]})
@@ -173,7 +168,7 @@ func (e *expected) damagedNaive(written, waiting, counts map[string]int64, t tal
 	e.twice(counts, t)
 }
 
-// twice finds more than was written, also of what Redis may have and has not acknowledged.
+// twice finds increments beyond the written ones; a batch without acknowledgement may count.
 func (e *expected) twice(counts map[string]int64, t tally) {
 	asked := map[string]int64{}
 	if e.asked != nil {
@@ -186,17 +181,17 @@ func (e *expected) twice(counts map[string]int64, t tally) {
 	}
 }
 
-// counted is a copy of what was written of the counters.
+// counted is a copy of the written counters.
 func (e *expected) counted() map[string]int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.counts)
 }
 
-// tally is the damage that was seen of each counter: what waits may hide it again.
+// tally is the damage seen of each counter: later increments may hide it again.
 type tally map[string]damage
 
-// see takes note of damage that nothing undoes.
+// see notes damage that nothing undoes.
 func (t tally) see(article string, d damage) {
 	t[article] = damage{lost: max(t[article].lost, d.lost), twice: max(t[article].twice, d.twice)}
 }
@@ -209,7 +204,7 @@ func (t tally) sum() (d damage) {
 	return d
 }
 
-// due is what must be in the tables by now.
+// due is the content that must be in the tables by now.
 func (e *expected) due(served time.Duration) snapshot {
 	if len(e.settled) == 0 || e.settled[0].served > served-settleAfter {
 		return snapshot{}

@@ -17,15 +17,14 @@ type film struct {
 	reigns  []reign
 	strikes []strike
 	frames  []reading
-	every   int // one reading of so many becomes a frame
+	every   int // one of that many readings becomes a frame
 	passed  int // readings since the last frame
 }
 
-// mostFrames is how many frames a film has at most: more than the picture has pixels across, and a demo may run
-// for days.
+// mostFrames bounds the frames of a film: it is more than the picture has pixels across, and a demo may run for days.
 const mostFrames = 1000
 
-// openPicture refuses a file that cannot be written before the run that it would show.
+// openPicture refuses a file that cannot be written, before the run that it would show.
 func openPicture(name string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -64,7 +63,7 @@ func (f *film) cut(at time.Time) {
 	}
 }
 
-// leads records who leads at a time.
+// leads records the leader at a time.
 func (f *film) leads(node string, at time.Time) {
 	if f == nil {
 		return
@@ -85,7 +84,7 @@ func (f *film) strike(node string, at time.Time, how syscall.Signal) {
 	f.strikes = append(f.strikes, strike{node, at, how})
 }
 
-// struck is when a node was struck in a time.
+// struck is the time of a node's strike between two times.
 func (f *film) struck(node string, from, to time.Time) (time.Time, bool) {
 	for _, s := range f.strikes {
 		if s.node == node && !s.at.Before(from) && s.at.Before(to) {

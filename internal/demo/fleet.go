@@ -11,7 +11,7 @@ import (
 
 const (
 	nodeCount = 3
-	// pollEvery is how soon a node is noticed that a user has frozen.
+	// pollEvery is how soon the demo notices a node that a user has frozen.
 	pollEvery = 50 * time.Millisecond
 	// flushEvery is the schedule of the demo's jobs.
 	flushEvery = 500 * time.Millisecond
@@ -87,7 +87,7 @@ func (f *fleet) find(id string) *node {
 	return nil
 }
 
-// exits is how often a node has ended by itself, and one that has.
+// exits is how often a node has ended without a signal, and one such node.
 func (f *fleet) exits() (count int, one *node) {
 	for _, n := range f.nodes {
 		n.mu.Lock()

@@ -8,19 +8,18 @@ import (
 
 const (
 	gaugeEvery = 250 * time.Millisecond
-	// settleAfter is how long the nodes may go on flushing before a value that has not come counts as lost.
+	// settleAfter is how much longer the nodes may flush before a missing value counts as lost.
 	settleAfter = 8 * time.Second
 )
 
-// gauge compares, while the demo runs, what is in the tables with what was
-// written. The audit at the end does not rely on it.
+// gauge compares the tables with the acknowledged writes while the demo runs. The audit at the end does not rely on it.
 type gauge struct {
 	database *database
-	naive    *naiveFleet // nil: none runs beside
+	naive    *naiveFleet // nil: no naive program runs
 	expected *expected
-	film     *film // nil: no picture is asked for
+	film     *film // nil: no picture is wanted
 
-	served time.Duration // how long the nodes have been seen to flush
+	served time.Duration // how long the nodes have been flushing
 	nodes  tally
 	beside tally
 
@@ -38,7 +37,7 @@ type reading struct {
 	written, flushed amount
 	waiting          amount // increments, and rows that are not as last written
 	lag              time.Duration
-	damage           damage // what is wrong for certain
+	damage           damage // that is certain
 	naive            damage
 	trouble          error // the database does not answer us
 }
@@ -56,7 +55,7 @@ func (g *gauge) run(ctx context.Context) {
 		}
 		g.now.trouble = err
 		g.mu.Unlock()
-		if r.flushed.Counters > before { // a machine that stands still, or has no leader, loses nothing by that
+		if r.flushed.Counters > before { // a machine that stands still, or has no leader, loses no data by that
 			g.served += gaugeEvery
 			before = r.flushed.Counters
 		}
@@ -67,7 +66,7 @@ func (g *gauge) run(ctx context.Context) {
 
 func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	r.at = time.Now()
-	// The tables first: what is written meanwhile counts as waiting.
+	// The tables are read first: a later write counts as waiting.
 	counts, err := readCounts(ctx, g.database.DB, articlesQuery)
 	if err != nil {
 		return r, err
@@ -92,7 +91,7 @@ func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	}
 	written := g.expected.counted()
 	waiting, err := g.naive.waiting(ctx)
-	if err == nil { // a Redis that does not answer hides the naive program alone
+	if err == nil { // a Redis that does not answer hides the naive program's counts alone
 		if counts, err = readCounts(ctx, g.naive.database.DB, naiveQuery); err != nil {
 			return r, err
 		}

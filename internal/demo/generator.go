@@ -27,7 +27,7 @@ const (
 //go:embed write.lua
 var writeLua string
 
-// batch is what the generator writes at a time.
+// batch is one write of the generator.
 type batch struct {
 	number  int64
 	counts  []string // articles that are viewed once each
@@ -43,9 +43,8 @@ type change struct {
 // errInDoubt: the demo ended while Redis was away.
 var errInDoubt = errors.New("it is not known whether Redis has the last writes, so nothing can be audited")
 
-// generator writes to Redis as an application would. It knows at every moment
-// exactly what Redis has: a batch whose reply was lost is asked for again, under
-// the number by which Redis remembers the last one.
+// generator writes to Redis as an application would. It knows at every moment exactly which writes Redis has: if a reply is lost, it
+// sends the batch again, under the number that Redis keeps for the last one.
 type generator struct {
 	server   *server
 	scene    scene
@@ -55,10 +54,10 @@ type generator struct {
 	rate     int
 	script   *redis.Script
 	conn     redis.Conn // nil after trouble
-	half     int        // of the articles: which has views just now
+	half     int        // the half of the articles that has views now
 	batches  int64
 	changes  int64
-	doubt    time.Duration // how long the outcome of the last batch is asked for
+	doubt    time.Duration // how long run tries to find out the outcome of the last batch
 }
 
 func newGenerator(s *server, sc scene, e *expected, seed uint64, rate int) *generator {
@@ -68,8 +67,7 @@ func newGenerator(s *server, sc scene, e *expected, seed uint64, rate int) *gene
 	}
 }
 
-// run writes until ctx ends. Then the last batch's outcome is known, or an error
-// says that it is not.
+// run writes until ctx ends. Then the outcome of the last batch is certain, or an error says that it is not.
 func (g *generator) run(ctx context.Context) error {
 	defer g.hangUp()
 	tick := time.NewTicker(batchEvery)
@@ -81,14 +79,14 @@ func (g *generator) run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		// What was not written while Redis was away is not made up for.
+		// Writes that were due while Redis was away are left out.
 		now := time.Now()
 		n := int(float64(g.rate)*min(now.Sub(last), time.Second).Seconds() + g.rng.Float64())
 		last = now
 		if n == 0 {
 			continue
 		}
-		// Half of the articles rest, so that what is in the table of them can be compared while the demo runs.
+		// Half of the articles rest, so that their rows can be compared while the demo runs.
 		g.half = int(now.Sub(began)/restEvery) % 2
 		b := g.next(min(n, maxBatch))
 		g.expected.ask(b)
@@ -99,7 +97,7 @@ func (g *generator) run(ctx context.Context) error {
 	}
 }
 
-// next makes up n writes: three of four are views of an article.
+// next makes n writes: three of four are views of an article.
 func (g *generator) next(n int) batch {
 	g.batches++
 	b := batch{number: g.batches}
@@ -127,13 +125,12 @@ func (g *generator) next(n int) batch {
 	return b
 }
 
-// names have in them what has to be passed on as it is.
+// names are texts with characters that must arrive unchanged.
 func names() []string {
 	return []string{"Ada", "Grace O'Hopper", "Łukasz", "李 雷", "Zoë \\ Smith", "\"Q\"", "🦉 Athena", "a, b\tc"}
 }
 
-// write has Redis do the batch once. On trouble it asks until Redis answers; when
-// ctx has ended, no longer than g.doubt.
+// write makes Redis do the batch once. On trouble it repeats the batch until Redis answers; after ctx has ended, no longer than g.doubt.
 func (g *generator) write(ctx context.Context, b batch) error {
 	var deadline time.Time
 	for {
@@ -154,8 +151,7 @@ func (g *generator) write(ctx context.Context, b batch) error {
 	}
 }
 
-// attempt writes the hashes and counts, and after that marks the rows that changed, if the application
-// does, in the order in which it does it.
+// attempt writes the hashes and counts, and after that marks the changed rows, if the application does, in the application's order.
 func (g *generator) attempt(ctx context.Context, b batch) error {
 	if g.conn == nil {
 		c, err := g.server.dial(ctx)
@@ -170,7 +166,7 @@ func (g *generator) attempt(ctx context.Context, b batch) error {
 	if len(b.changes) == 0 || !g.scene.marks {
 		return nil
 	}
-	// Twice does no harm here: the row is read once more.
+	// To mark a row twice does no harm: it is read once more.
 	ids := redis.Args{g.server.changedKey()}
 	for _, c := range b.changes {
 		ids = ids.Add(c.id)

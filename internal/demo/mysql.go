@@ -19,7 +19,7 @@ func openMySQL(ctx context.Context, dsn, name string) (*database, error) {
 		return nil, errors.New("the DSN cannot be read: " +
 			"want user:password@tcp(host:3306)/database or mysql://user:password@host:3306/database")
 	}
-	config.Logger = &mysql.NopLogger{} // every error is returned, too
+	config.Logger = &mysql.NopLogger{} // every error is also returned
 	admin, err := connectMySQL(config)
 	if err != nil {
 		return nil, err
@@ -84,6 +84,6 @@ func parseMySQL(dsn string) (*mysql.Config, error) {
 	if u.RawQuery == "" {
 		return config, nil
 	}
-	// The driver knows its parameters best.
+	// The driver parses its parameters best.
 	return mysql.ParseDSN(config.FormatDSN() + "&" + u.RawQuery)
 }

@@ -16,18 +16,18 @@ import (
 // naiveEvery is how long the naive program waits between two rounds.
 const naiveEvery = 100 * time.Millisecond
 
-// naiveTable is where it counts.
+// naiveTable is the table of its counts.
 const naiveTable = "naive_articles"
 
-// NaiveConfig is what the naive program needs. It comes in a file: an URL or a DSN may hold a password.
+// NaiveConfig is the configuration of the naive program. It comes in a file: an URL or a DSN may hold a password.
 type NaiveConfig struct {
 	Name, Redis, Lock string
 	Keys              []string
 	Driver, DSN       string
 }
 
-// RunNaive is the program that baton is to replace, as it is pasted into many a sync job: SET NX EX, a
-// heartbeat beside the work, read, write, delete. It is here to be compared with, under the same faults.
+// RunNaive is the program that baton replaces, as it is pasted into many a sync job: SET NX EX, a heartbeat beside the work, read, write,
+// delete. It is here for a comparison, under the same faults.
 func RunNaive(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -65,7 +65,7 @@ func openNaive(driver, dsn string) (*sql.DB, error) {
 	return d.DB, nil
 }
 
-// compete leads once it has the lock, until it has it no more.
+// compete leads once it has the lock, until it no longer has it.
 func (c NaiveConfig) compete(ctx context.Context, db *sql.DB) error {
 	conn, err := redis.DialURLContext(ctx, c.Redis, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(redisTimeout))
 	if err != nil {
@@ -97,7 +97,7 @@ func (c NaiveConfig) compete(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// heartbeat renews the lock, whoever has it.
+// heartbeat renews the lock, even if another process has it.
 func (c NaiveConfig) heartbeat(ctx context.Context, seconds int) {
 	conn, err := redis.DialURLContext(ctx, c.Redis, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(redisTimeout))
 	if err != nil {
@@ -136,7 +136,7 @@ func (c NaiveConfig) flush(ctx context.Context, conn redis.Conn, db *sql.DB) err
 		if err := tx.Commit(); err != nil {
 			return err
 		}
-		if _, err := redis.DoContext(conn, ctx, "DEL", key); err != nil { // what was counted since is gone
+		if _, err := redis.DoContext(conn, ctx, "DEL", key); err != nil { // increments since HGETALL are gone
 			return err
 		}
 	}

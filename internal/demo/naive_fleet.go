@@ -20,8 +20,8 @@ import (
 
 const naiveCount = 2
 
-// naiveFleet runs the naive program beside the nodes, on the same traffic, and does to its leader
-// what is done to the leader of the nodes.
+// naiveFleet runs the naive program beside the nodes, on the same traffic, and gives its leader the same faults as the leader of the
+// nodes.
 type naiveFleet struct {
 	server   *server
 	database *database
@@ -99,7 +99,7 @@ func (f *naiveFleet) wait(ctx context.Context, name string, cmd *exec.Cmd) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // it is started again however it ended
+		_ = cmd.Wait() // it starts again in any case
 	}()
 	select {
 	case <-ended:
@@ -118,7 +118,7 @@ func (f *naiveFleet) wait(ctx context.Context, name string, cmd *exec.Cmd) {
 	f.mu.Unlock()
 }
 
-// strike does to the naive leader what was done to the leader of the nodes.
+// strike sends the naive leader the same signal as the leader of the nodes.
 func (f *naiveFleet) strike(ctx context.Context, sig syscall.Signal) {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
@@ -129,17 +129,17 @@ func (f *naiveFleet) strike(ctx context.Context, sig syscall.Signal) {
 	defer c.Close()
 	holder, err := redis.String(redis.DoContext(c, ctx, "GET", f.server.naiveLock()))
 	if err != nil {
-		return // none leads
+		return // no process leads
 	}
 	name, _, _ := strings.Cut(holder, ":")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p := f.processes[name]; p != nil && p.Signal(sig) == nil { // it may have ended by itself
+	if p := f.processes[name]; p != nil && p.Signal(sig) == nil { // it may have ended already
 		f.diary.note("%s, which has the lock of SET NX EX, has the same: %v", name, sig)
 	}
 }
 
-// thaw lets all go on.
+// thaw continues all frozen processes.
 func (f *naiveFleet) thaw() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +148,7 @@ func (f *naiveFleet) thaw() {
 	}
 }
 
-// waiting is what it has not taken out of Redis.
+// waiting are its counts that are still in Redis.
 func (f *naiveFleet) waiting(ctx context.Context) (map[string]int64, error) {
 	c, err := f.server.dial(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (f *naiveFleet) waiting(ctx context.Context) (map[string]int64, error) {
 	return all, nil
 }
 
-// drained waits, within the time of ctx, until nothing of it waits in Redis.
+// drained waits, within the time of ctx, until Redis holds no counts of it.
 func (f *naiveFleet) drained(ctx context.Context) error {
 	for {
 		n, err := f.waiting(ctx)

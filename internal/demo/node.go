@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// restartAfter is how long a dead node stays dead at least, as with systemd's RestartSec=.
+	// restartAfter is the least time that a dead node stays dead, as with systemd's RestartSec=.
 	restartAfter = time.Second
-	// stopTimeout is how long a node has to end when it is asked to.
+	// stopTimeout is how long a node may take to end after SIGTERM.
 	stopTimeout = 10 * time.Second
 )
 
-// nodeState is what can be seen of a node's process.
+// nodeState is the state of a node's process, as seen from outside.
 type nodeState string
 
 const (
@@ -48,9 +48,9 @@ type node struct {
 	began int // how often it was started
 }
 
-// nodeEvents takes what happens to nodes.
+// nodeEvents receives the events of nodes.
 type nodeEvents interface {
-	// down: a node has stopped working at that time, killed or frozen by that signal; 0: it ended by itself.
+	// down: a node has stopped working at that time, killed or frozen by that signal; 0: it ended without a signal.
 	down(id string, at time.Time, how syscall.Signal)
 	// up: a frozen node goes on.
 	up(id string)
@@ -63,7 +63,7 @@ func (n *node) configFile() string { return filepath.Join(n.dir, n.id+".yaml") }
 func (n *node) logFile() string    { return filepath.Join(n.dir, n.id+".log") }
 func (n *node) url() string        { return "http://" + n.config.HTTP.Listen + "/" }
 
-// writeConfig settles the node's port and writes its configuration.
+// writeConfig chooses the node's port and writes its configuration.
 func (n *node) writeConfig() error {
 	listen, err := freeAddress(n.config.HTTP.Listen)
 	if err != nil {
@@ -75,15 +75,15 @@ func (n *node) writeConfig() error {
 	return os.WriteFile(n.configFile(), config.Encode(n.config), 0o600)
 }
 
-// freeAddress is the wanted address if it can be listened on, else another one.
+// freeAddress is the wanted address if a node can listen there, otherwise another one.
 func freeAddress(wanted string) (string, error) {
 	if wanted != "" {
 		if ln, err := net.Listen("tcp", wanted); err == nil {
 			return wanted, ln.Close()
 		}
 	}
-	// Below what Linux gives to clients (32768 and up): the node listens only in a moment, and
-	// again after each of its ends, and no other program shall have the port meanwhile.
+	// It is below Linux' ports for clients (32768 and up): the node listens only in a moment, and again after each of its ends, and no
+	// other program should take the port meanwhile.
 	const low, high, tries = 15000, 32000, 100
 	var err error
 	for range tries {
@@ -95,7 +95,7 @@ func freeAddress(wanted string) (string, error) {
 	return "", fmt.Errorf("find a port for a status page: %w", err)
 }
 
-// supervise keeps the node running until ctx ends, then has it end in order.
+// supervise keeps the node running until ctx ends, then stops it in order.
 func (n *node) supervise(ctx context.Context, l *launcher) {
 	for ctx.Err() == nil {
 		cmd, err := n.start(l)
@@ -108,8 +108,8 @@ func (n *node) supervise(ctx context.Context, l *launcher) {
 	}
 }
 
-// stayDown returns when the node may start again: a leader that died after another one leads, so
-// that all see whose turn it is. Where none is left to lead it starts all the same.
+// stayDown returns when the node may start again: a dead leader waits for another one to lead, so that the change of leaders can be seen.
+// If no other node takes over, it starts nevertheless.
 func (n *node) stayDown(ctx context.Context) {
 	for began := time.Now(); pause(ctx, restartAfter); {
 		if n.events.succeeded(n.id) || time.Since(began) > 3*ttl {
@@ -160,7 +160,7 @@ func (n *node) wait(ctx context.Context, cmd *exec.Cmd) {
 	n.cmd, n.state = nil, nodeDown
 }
 
-// ended takes note of the end of a process that was not asked to.
+// ended notes the end of a process that the demo did not stop.
 func (n *node) ended(err error, at time.Time) {
 	how := "it has stopped"
 	var exit *exec.ExitError
@@ -180,7 +180,7 @@ func (n *node) ended(err error, at time.Time) {
 	n.events.note("%s (pid %d) is gone: %s", n.id, pid, how)
 }
 
-// signal sends a signal and returns the process that got it; 0 if there is none.
+// signal sends a signal and returns the PID of the process that got it; 0 without a process.
 func (n *node) signal(sig syscall.Signal) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -215,7 +215,7 @@ func (n *node) poll() {
 	}
 }
 
-// view is what the screen shows of a node.
+// view is the part of a node for the screen.
 func (n *node) view() (pid int, state nodeState, url string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

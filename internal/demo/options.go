@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Options say what the demo runs on, and for how long.
+// Options configure the demo.
 type Options struct {
 	// Program is the baton binary that the nodes are made of.
 	Program string
-	// Environ is the environment of the nodes; what would configure them is left out.
+	// Environ is the environment of the nodes; variables that would configure them are left out.
 	Environ []string
 	// TempDir is where the run's directory is made.
 	TempDir string
@@ -27,14 +27,14 @@ type Options struct {
 	Seed     uint64        // of traffic and faults; 0: any
 	Rate     int           // changes a second; 0: DefaultRate
 	Keep     bool          // the run's directory stays
-	Picture  string        // the file for an SVG of the run; "": none is drawn
+	Picture  string        // the file for an SVG of the run; "": no picture
 	NoNaive  bool          // the naive program does not run beside
 
 	// Screen is the terminal to show the live view on; nil for none.
 	Screen *Screen
-	// Keys are what is pressed on that terminal, a byte each; nil: nothing can be.
+	// Keys are the keys pressed on that terminal, a byte each; nil: no keys.
 	Keys io.Reader
-	// Log takes what happens, a line each, where there is no Screen.
+	// Log gets the events, a line each, if there is no Screen.
 	Log io.Writer
 }
 
@@ -53,13 +53,11 @@ const (
 	maxRate     = 20_000
 	minChaos    = 100 * time.Millisecond
 
-	// ttl is the lease of the nodes: as short as a watching human likes, and long
-	// enough for a busy machine.
+	// ttl is the lease of the nodes: short for a human who watches, and long enough for a busy machine.
 	ttl = 2 * time.Second
 )
 
-// Check fills in what was left out and refuses what cannot be meant. No text of
-// its errors may hold a password.
+// Check fills in defaults and refuses values without a meaning. No text of its errors may hold a password.
 func (o *Options) Check() error {
 	if o.Duration < 0 || o.Chaos < 0 {
 		return errors.New("--duration and --chaos cannot be negative")
@@ -90,7 +88,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// databaseOf knows by the form of a DSN which driver it is for; "" for none.
+// databaseOf is the driver that a DSN is for, by its form; "" if unknown.
 func databaseOf(dsn string) string {
 	scheme, _, _ := strings.Cut(dsn, "://")
 	switch {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The picture: who led when, what was written and flushed, and what is lost or there twice. Lengths are
-// in the units of its viewBox.
+// The picture: the terms of each node, the amounts written and flushed, and the amounts lost or written twice. Lengths are in the units
+// of its viewBox.
 const (
 	pictureWidth = 960
 	plotLeft     = 92
@@ -29,7 +29,7 @@ const (
 	writtenColor = "#3b6fb6"
 )
 
-// picture draws an SVG of a run and of what the audit at its end found.
+// picture draws an SVG of a run and of the results of its audit.
 func (f *film) picture(r Report) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (d *drawing) text(x, y float64, color, attributes, format string, args ...a
 	d.put(`<text x="%.1f" y="%.1f" fill="%s" %s>%s</text>`, x, y, color, attributes, fmt.Sprintf(format, args...))
 }
 
-// summary says in one line what was done.
+// summary tells the run in one line.
 func (d *drawing) summary() string {
 	f := d.report.Failover
 	text := fmt.Sprintf("%.0f s of traffic, %d leaders killed, %d frozen",
@@ -75,13 +75,13 @@ func (d *drawing) summary() string {
 	return text
 }
 
-// x is where a time stands.
+// x is the position of a time.
 func (d *drawing) x(at time.Time) float64 {
 	part := at.Sub(d.film.began).Seconds() / d.film.span().Seconds()
 	return plotLeft + (plotRight-plotLeft)*min(max(part, 0), 1)
 }
 
-// lanes shows when each node led, and what ended that.
+// lanes shows when each node led, and how that ended.
 func (d *drawing) lanes() {
 	for i := range nodeCount {
 		id := nodeID(i)
@@ -111,7 +111,7 @@ func (d *drawing) lanes() {
 	d.text(plotRight+20, laneTop+14+2*laneHeight, writtenColor, `font-weight="600"`, "■ frozen")
 }
 
-// bar is a time in which a node had the lock.
+// bar is a time for which a node had the lock.
 func (d *drawing) bar(from, until, y float64, color string) {
 	d.put(`<rect x="%.1f" y="%.1f" width="%.1f" height="14" rx="3" fill="%s"/>`, from, y+2, until-from, color)
 }
@@ -137,7 +137,7 @@ func (d *drawing) flow() {
 		group(d.report.Lost), group(d.report.Duplicated))
 }
 
-// damage shows what is lost and twice so far: of baton, and of the naive program.
+// damage shows the losses and duplicates so far: of baton, and of the naive program.
 func (d *drawing) damage() {
 	d.text(20, damageTop+12, mutedColor, "", "lost, twice")
 	most := int64(1)

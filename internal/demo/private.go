@@ -38,7 +38,7 @@ func startPrivate(ctx context.Context, dir string) (addr string, stop func(), er
 		return "", nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	stop = func() {
-		_ = cmd.Process.Kill() // there is nothing to keep
+		_ = cmd.Process.Kill() // it holds nothing to keep
 		_ = cmd.Wait()
 		l.close()
 	}

@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// launcher starts children on one thread that lives until it is closed: the
-// kernel ties a child to the thread that started it, and Go ends threads as it
-// sees fit.
+// launcher starts children on one thread that lives until it is closed: the kernel ties a child to the thread that started it, and Go may
+// end any thread.
 type launcher struct {
 	work chan func()
 	done chan struct{}
@@ -30,7 +29,7 @@ func newLauncher() *launcher {
 	return l
 }
 
-// close ends the thread, and with it the children that are left.
+// close ends the thread, and with it the remaining children.
 func (l *launcher) close() {
 	close(l.work)
 	<-l.done
@@ -56,19 +55,18 @@ func (l *launcher) start(argv, environ []string, logFile string) (*exec.Cmd, err
 	return cmd, nil
 }
 
-// stopped says whether a process stands still (SIGSTOP).
+// stopped reports whether a process is stopped (SIGSTOP).
 func stopped(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
-	// The state follows the name, which stands in parentheses and may hold any.
+	// The state follows the name, which stands in parentheses and may itself contain some.
 	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 	return strings.HasPrefix(rest, "T")
 }
 
-// nodeEnviron is environ without what configures a baton or belongs to a service
-// that this process may be part of.
+// nodeEnviron is environ without variables that configure a baton or belong to a service of this process.
 func nodeEnviron(environ []string) []string {
 	var kept []string
 	for _, v := range environ {

@@ -2,6 +2,5 @@ package demo
 
 import "syscall"
 
-// bind has the kernel kill the child when the thread that starts it ends, which
-// it does with the process whatever happens to that.
+// bind makes the kernel kill the child when the thread that starts it ends; the end of the process ends the thread in any case.
 func bind(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

@@ -19,15 +19,15 @@ const (
 	redisTimeout = 3 * time.Second
 	// clockStep is how often the embedded server's clock is moved on.
 	clockStep = 10 * time.Millisecond
-	// longestStep is well below the margin by which a leader ends its term before its lease does.
+	// longestStep is well below the margin between the end of a term and the end of its lease.
 	longestStep = 50 * time.Millisecond
 )
 
-// server is the Redis of one run. All keys of the run have the prefix in them.
+// server is the Redis of one run. All keys of the run contain the prefix.
 type server struct {
 	config config.Redis // of the application and the auditor
 	nodes  config.Redis // of the nodes: by the relay, where there is one
-	relay  *relay       // nil: the way of the nodes cannot be cut
+	relay  *relay       // nil: the demo cannot cut the nodes off
 	what   string       // for people; never a password
 	prefix string
 	stop   func()
@@ -69,13 +69,12 @@ func openServer(ctx context.Context, o Options, sc scene, dir, prefix string) (*
 	return s, nil
 }
 
-// relayNodes puts a relay between the nodes and the server. With TLS there is none: a certificate
-// is for the server's own name.
+// relayNodes puts a relay between the nodes and the server. With TLS there is no relay: a certificate is for the server's own name.
 func (s *server) relayNodes() error {
 	s.nodes = s.config
 	u, err := url.Parse(s.config.URL)
 	if err != nil {
-		return errors.New("the URL of Redis cannot be read") // which may hold a password
+		return errors.New("the URL of Redis cannot be read") // the error may hold a password
 	}
 	if u.Scheme != "redis" {
 		return nil
@@ -97,8 +96,7 @@ func (s *server) relayNodes() error {
 	return nil
 }
 
-// runClock moves the embedded server's clock on with ours: its keys do not expire
-// by themselves.
+// runClock advances the embedded server's clock with ours: its keys do not expire without that.
 func runClock(m *miniredis.Miniredis) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -113,8 +111,8 @@ func runClock(m *miniredis.Miniredis) (stop func()) {
 			case <-tick.C:
 			}
 			now := time.Now()
-			// A key is also charged for the part of the step that was over before it was set: a step
-			// that a busy machine made long would end a lease early, and two nodes would lead.
+			// A key also pays for the part of the step before it was set: a long step on a busy machine would end a lease early, and two
+			// nodes would lead.
 			m.FastForward(min(now.Sub(last), longestStep))
 			last = now
 		}
@@ -128,7 +126,7 @@ func runClock(m *miniredis.Miniredis) (stop func()) {
 
 func (s *server) lockKey() string { return s.prefix + ":lock" }
 
-// dial opens a connection of one's own.
+// dial opens a connection for the caller alone.
 func (s *server) dial(ctx context.Context) (redis.Conn, error) {
 	c, err := redis.DialURLContext(ctx, s.config.URL,
 		redis.DialConnectTimeout(redisTimeout), redis.DialReadTimeout(redisTimeout), redis.DialWriteTimeout(redisTimeout),
@@ -158,8 +156,7 @@ func (s *server) claim(ctx context.Context) error {
 	return nil
 }
 
-// cleanUp removes every key of the run, in small steps: the Redis may be
-// one with much in it.
+// cleanUp removes every key of the run, in small steps: the Redis may hold much other data.
 func (s *server) cleanUp(ctx context.Context) error {
 	c, err := s.dial(ctx)
 	if err != nil {

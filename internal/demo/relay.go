@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// relay stands between the nodes and Redis, so that the way can be cut while the application's
-// own stays.
+// relay is a proxy between the nodes and Redis, which can cut them off while the application's connections stay.
 type relay struct {
 	listener net.Listener
 	target   string
@@ -51,7 +50,7 @@ func (r *relay) setCut(cut bool) {
 	}
 }
 
-// isCut says whether nothing passes.
+// isCut reports whether the relay is cut.
 func (r *relay) isCut() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +84,7 @@ func (r *relay) pass(c net.Conn) {
 	defer r.remove(up)
 	var both sync.WaitGroup
 	one := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // either end may go at any time
+		_, _ = io.Copy(to, from) // either end may close at any time
 		_ = to.SetReadDeadline(time.Now())
 		_ = from.SetReadDeadline(time.Now())
 	}
@@ -94,7 +93,7 @@ func (r *relay) pass(c net.Conn) {
 	both.Wait()
 }
 
-// add registers a connection, unless the way is cut.
+// add registers a connection, unless the relay is cut.
 func (r *relay) add(c net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

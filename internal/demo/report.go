@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// Report is what a run came to.
+// Report is the result of a run.
 type Report struct {
 	Seed     uint64  `json:"seed"`
 	Duration float64 `json:"duration_seconds"` // of the traffic
 	Written  amount  `json:"written"`          // acknowledged by Redis
-	// Flushed is the sum in the table of counters, and the changes of hashes
-	// whose row is as it should be.
+	// Flushed is the sum in the table of counters, and the changes of hashes whose row is right.
 	Flushed amount `json:"flushed"`
 	// Lost is increments that are missing, and rows that are missing, stale, or
 	// there although they were deleted.
@@ -24,12 +23,11 @@ type Report struct {
 	Terms      int       `json:"terms"`
 	Failover   failovers `json:"failover_seconds"`
 	Faults     faults    `json:"faults"` // done to leaders by --chaos
-	// Naive is what became of the same increments with the program that baton is to replace, under the
-	// same faults.
+	// Naive is the result for the same increments with the program that baton replaces, under the same faults.
 	Naive *NaiveReport `json:"naive,omitempty"`
-	// NodeExits is how often a node ended without a signal: by itself.
+	// NodeExits is how often a node ended without a signal.
 	NodeExits int `json:"node_exits"`
-	// Findings are the first of what was lost or duplicated, in words.
+	// Findings are the first losses and duplicates, in words.
 	Findings []string `json:"findings,omitempty"`
 	// Kept is the directory with logs and configuration, if it stays.
 	Kept string `json:"kept,omitempty"`
@@ -48,7 +46,7 @@ type failovers struct {
 	Max   *float64 `json:"max"`
 }
 
-// Clean says whether everything is in the database exactly once.
+// Clean reports whether everything is in the database exactly once.
 func (r Report) Clean() bool { return r.Lost == 0 && r.Duplicated == 0 }
 
 func summarize(times []time.Duration) failovers {

@@ -10,22 +10,22 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// scene is an application, as it writes to Redis, and the jobs that take what it wrote to the tables.
+// scene is an application, as it writes to Redis, and the jobs that flush its writes to the tables.
 type scene struct {
 	name string
-	// labels are what the application calls its two kinds of data.
+	// labels are the application's names for its two kinds of data.
 	views, users string
-	// streams: its jobs follow the replication stream, which the embedded Redis has not.
+	// streams: its jobs follow the replication stream, which the embedded Redis lacks.
 	streams bool
 	// marks: the application keeps an index of the users that it has changed.
 	marks bool
 	jobs  func(s *server) []config.Job
-	// view and change hand the commands of one write to send.
+	// view and change pass the commands of one write to send.
 	view   func(s *server, article string, send func(words ...any))
 	change func(s *server, c change, send func(words ...any))
 }
 
-// The scenes that can be asked for; the first is the default.
+// The available scenes; the first is the default.
 const (
 	sceneSync    = "sync"
 	sceneCapture = "capture"
@@ -44,8 +44,7 @@ func sceneOf(name string) (scene, error) {
 	return scene{}, fmt.Errorf("--scene %q: want %s", name, strings.Join(Scenes(), " or "))
 }
 
-// syncScene is an application that helps: it counts in hashes by shard, and marks the rows that it
-// has changed.
+// syncScene is an application that helps: it counts in hashes by shard, and marks the rows that it changes.
 func syncScene() scene {
 	return scene{
 		name: sceneSync, views: "views:*", users: "user:*", marks: true,
@@ -70,8 +69,7 @@ func syncScene() scene {
 	}
 }
 
-// captureScene is an application that knows nothing of baton: keys with INCR, and hashes that it
-// deletes, or lets expire.
+// captureScene is an application that ignores baton: keys with INCR, and hashes that it deletes, or lets expire.
 func captureScene() scene {
 	return scene{
 		name: sceneCapture, views: "views:<id>", users: "user:<id>", streams: true,
@@ -79,7 +77,7 @@ func captureScene() scene {
 			return []config.Job{
 				flushJob("page-views", "articles", config.From{Type: spec.Capture, Key: s.viewsKey("<id>"), Value: "string"},
 					map[string]config.Column{"id": {From: "id"}, "views": {From: "$value"}}),
-				// A tenth of the users is deleted at any time, so a pass after an outage may find more than that.
+				// A tenth of the users is deleted at any time, so a pass after an outage may find more missing rows than that.
 				flushJob("users", "users", config.From{Type: spec.Capture, Key: s.userKey("<id>"), MaxPct: 100}, nil),
 			}
 		},

@@ -63,7 +63,7 @@ func (v *view) progress() {
 		group(r.flushed.Counters), group(r.flushed.Hashes), seconds(r.lag), group(r.damage.lost), group(r.damage.twice), v.besides(r))
 }
 
-// besides is what the naive program has done so far.
+// besides is the progress of the naive program.
 func (v *view) besides(r reading) string {
 	if v.gauge.naive == nil {
 		return ""
@@ -109,7 +109,7 @@ func (v *view) frame() {
 	_, _ = io.WriteString(v.options.Screen, b.String())
 }
 
-// lines is the whole screen but for the events, which come last.
+// lines is the whole screen without the events, which come last.
 func (v *view) lines(width int) []line {
 	now, terms, failovers, trouble := v.watcher.state()
 	if trouble != nil {
@@ -148,7 +148,7 @@ func (v *view) lines(width int) []line {
 	return s.list
 }
 
-// strip shows who led: the number of a node for every half second, and a dot where none led.
+// strip shows the leaders: the number of a node for every half second, and a dot where no node led.
 func (v *view) strip(width int) string {
 	var b strings.Builder
 	for _, id := range v.watcher.led(width) {
@@ -168,7 +168,7 @@ func (s *sheet) put(style, format string, args ...any) {
 	s.list = append(s.list, line{fmt.Sprintf(format, args...), style})
 }
 
-// leader shows who holds the lease, and whether it can use it.
+// leader shows the holder of the lease, and whether it can use it.
 func (s *sheet) leader(now moment, terms int, n *node) {
 	if now.node == "" {
 		s.put(red, "  No node leads; the last term was the %s", ordinal(terms))
@@ -186,7 +186,7 @@ func (s *sheet) leader(now moment, terms int, n *node) {
 		now.node, ordinal(start), verb, terms, bar(now.left, ttl), seconds(now.left))
 }
 
-// data shows what was written and what became of it; beside it the naive program.
+// data shows the writes and their progress; beside it the naive program.
 func (s *sheet) data(v *view, r reading) {
 	const row = "  %-12s %11s %11s %9s %7s %10s %8s"
 	s.put(bold, row, "", "WRITTEN", "FLUSHED", "WAITING", "LAG", "LOST", "TWICE")
@@ -225,7 +225,7 @@ func (s *sheet) nodes(nodes []*node, leader string) {
 	}
 }
 
-// hints say how to disturb the leader, or to wake up who is frozen.
+// hints tell how to disturb the leader, or to wake up a frozen node.
 func (s *sheet) hints(v *view, leader string) {
 	if v.options.Keys != nil {
 		s.put(bold, "  %s", keysHelp())
@@ -237,7 +237,7 @@ func (s *sheet) hints(v *view, leader string) {
 	s.put(bold, "    %s status --watch   (or stepdown, explain, job list)", v.options.Program)
 }
 
-// kills are for a terminal of which no keys can be read.
+// kills are for a terminal whose keys cannot be read.
 func (s *sheet) kills(v *view, leader string) {
 	target, frozen := "PID", ""
 	if n := v.fleet.find(leader); n != nil && n.working() {
@@ -287,7 +287,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
 
-// crop shortens a text to the width, and keeps control characters from it.
+// crop shortens a text to the width, and removes control characters.
 func crop(text string, width int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' {

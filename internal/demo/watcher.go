@@ -19,7 +19,7 @@ const (
 	watchEvery = 5 * time.Millisecond
 	// eventsEvery is how often the election's history is read.
 	eventsEvery = 200 * time.Millisecond
-	// stripEvery is a column of the strip that shows who led.
+	// stripEvery is the time of one column in the strip of leaders.
 	stripEvery = 500 * time.Millisecond
 	stripKept  = 400
 )
@@ -32,12 +32,11 @@ type moment struct {
 	left  time.Duration // of the lease
 }
 
-// watcher reads the election from outside: who leads, how many terms there
-// were, and how long no node led.
+// watcher reads the election from outside: the leader, the number of terms, and the times without a leader.
 type watcher struct {
 	server *server
 	diary  *diary
-	film   *film // nil: no picture is asked for
+	film   *film // nil: no picture is wanted
 
 	mu        sync.Mutex
 	now       moment
@@ -46,7 +45,7 @@ type watcher struct {
 	terms     int
 	outage    *outage
 	failovers []time.Duration
-	strip     []string // who led, every stripEvery, the newest last; "" for none
+	strip     []string // the leader, every stripEvery, the newest last; "" for none
 	stripAt   time.Time
 	lastEvent string // id in the history
 	won       int    // terms in the history
@@ -133,7 +132,7 @@ func (w *watcher) lookOnce(ctx context.Context, conn redis.Conn) error {
 	return nil
 }
 
-// saw takes in a moment: a lock with another value is another term.
+// saw notes a moment: a lock with another value is another term.
 func (w *watcher) saw(now moment, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,7 +154,7 @@ func (w *watcher) saw(now moment, at time.Time) {
 	}
 }
 
-// down is called for a node that died or froze, by which signal (0: by none). If it led, a failover begins.
+// down notes that a node died or froze, by which signal (0: without a signal). If it led, a failover begins.
 func (w *watcher) down(id string, at time.Time, how syscall.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,15 +164,14 @@ func (w *watcher) down(id string, at time.Time, how syscall.Signal) {
 	}
 }
 
-// leads says whether that node has the lock, as far as is known.
+// leads reports whether that node has the lock, as far as the watcher knows.
 func (w *watcher) leads(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now.owner != "" && w.now.node == id
 }
 
-// up is called for a frozen node that goes on. If it still holds the lock, there is
-// no failover.
+// up notes that a frozen node goes on. If it still holds the lock, there is no failover.
 func (w *watcher) up(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,21 +189,21 @@ func (w *watcher) succeeded(id string) bool {
 
 func (w *watcher) note(format string, args ...any) { w.diary.note(format, args...) }
 
-// state is a copy of what is known.
+// state is a copy of the watcher's state.
 func (w *watcher) state() (now moment, terms int, failovers []time.Duration, trouble error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now, w.terms, append([]time.Duration(nil), w.failovers...), w.trouble
 }
 
-// led is who led at the last n moments, the newest last.
+// led are the leaders at the last n moments, the newest last.
 func (w *watcher) led(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.strip[max(0, len(w.strip)-max(n, 0)):])
 }
 
-// leader is the node that leads; "" when none does, or it is not known.
+// leader is the node that leads; "" if no node does, or if that is unknown.
 func (w *watcher) leader() string {
 	now, _, _, trouble := w.state()
 	if trouble != nil {
@@ -222,14 +220,14 @@ func (w *watcher) wonOne() int {
 	return w.won
 }
 
-// hasLed reports whether a term was seen, or told in the diary.
+// hasLed reports whether a term was seen, or is in the diary.
 func (w *watcher) hasLed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.terms > 0 || w.won > 0
 }
 
-// readEvents puts what is new in the election's history into the diary.
+// readEvents puts new events of the election's history into the diary.
 func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
 	entries, err := redis.Values(redis.DoContext(conn, ctx, "XRANGE", "{"+w.server.lockKey()+"}:events", "("+w.lastEvent, "+"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 
 const dirPrefix = "baton-demo-"
 
-// workDir is the directory of one run: configuration, logs, the SQLite file. An
-// flock marks it as in use, so that what a killed run left behind is known.
+// workDir is the directory of one run: configuration, logs, the SQLite file. An flock marks it as in use, so that the next run recognises
+// the directories of killed runs.
 type workDir struct {
 	path string
 	lock *os.File
@@ -33,7 +33,7 @@ func newWorkDir(parent string) (*workDir, error) {
 	return d, nil
 }
 
-// remove is best effort: what stays is swept by a later run.
+// remove is best effort: a later run sweeps the rest.
 func (d *workDir) remove() {
 	_ = os.RemoveAll(d.path)
 	if d.lock != nil {
@@ -43,7 +43,7 @@ func (d *workDir) remove() {
 
 // keep leaves the directory there for good.
 func (d *workDir) keep() {
-	_ = os.Remove(d.lock.Name()) // sweep removes only what has a lock
+	_ = os.Remove(d.lock.Name()) // sweep removes only directories with a lock
 	_ = d.lock.Close()
 }
 
