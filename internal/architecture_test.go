@@ -137,7 +137,7 @@ var rules = []rule{
 	{"internal/redisconn/follow/keys", []string{"internal/redisconn", "internal/redisconn/follow"}, "what a command changes depends on the command and the server's list alone"},
 	{"internal/redisconn/follow", []string{"internal/redisconn"}, "the replica's side of the protocol is the same, whatever it is followed for"},
 	{"internal/redisconn/headers", nil, "whether a length is believable depends on nothing else"},
-	{"internal/redisconn", []string{"internal/finding", "internal/redisconn/headers"}, "connections, and the checks of a server, do not depend on the data; each adapter translates errors for its own port"},
+	{"internal/redisconn", []string{"internal/finding", "internal/redisconn/headers", "internal/text"}, "connections, and the checks of a server, do not depend on the data; each adapter translates errors for its own port"},
 	{"internal/redisledger", []string{"internal/job", "internal/redisconn", "internal/redislock/script"}, "the job's adapter knows the port that it implements; of the lock it asks only who holds it"},
 	{"internal/redislock", []string{"internal/elector", "internal/heartbeat", "internal/redisconn", "internal/redislock/script"}, "the elector's adapter knows the port that it implements, and neither jobs nor flushes"},
 	{"internal/redislock/script", []string{"internal/redisconn"}, "it has the keys and Lua that lock and ledger share; redisconn decides which keys share a slot"},

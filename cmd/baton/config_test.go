@@ -229,6 +229,8 @@ func TestCheckRefusesADSNWithWhichRunDoesNotStart(t *testing.T) {
 	c.file("two.dsn", "u:x@127.0.0.1:1/db\n")
 	for _, database := range []string{
 		`{driver: postgres, dsn: "postgres://app:S3cret@Passw0rd@host/db"}`, `{driver: mysql, dsn_file: two.dsn}`,
+		`{driver: postgres, dsn: "jdbc:postgresql://h/db?password=Passw0rd"}`, `{driver: mysql, dsn: "Server=h;Pwd=Passw0rd"}`,
+		`{driver: postgres, dsn: "host=h dbname=Passw0rd sslcrl=Passw0rd"}`,
 	} {
 		c.file("a.yaml", "redis: {url: \"redis://127.0.0.1:1\"}\nhttp: {listen: off, admin_socket: off}\ndatabases:\n  main: "+database+"\n")
 		checked := c.run("config", "check", "a.yaml")

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"baton/internal/diagnose"
+	"baton/internal/text"
 )
 
 // commandTimeout bounds what a command waits for a connection; twice that, for an answer.
@@ -218,6 +219,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: to use %s: ask as root, or as a member of %s", ErrNotAllowed, c.server,
 			GroupOf(strings.TrimPrefix(c.server, "unix://")))
+	case text.NoAltName(err) != "":
+		return fmt.Errorf("%w: %s (%w)", ErrNoServer, text.NoAltName(err), err)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: nobody vouches for the certificate of %s: --ca-file names who does: %w", ErrNoServer, c.server, err)
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/text"
 )
 
 // remedies are what an operator can do about an error reply, by its code. Redis' own text
@@ -117,6 +119,8 @@ func explainDial(err error, p place, encrypted bool) error {
 	var reply redis.Error
 	errors.As(err, &handshake) // nil if it is another error
 	switch {
+	case text.NoAltName(err) != "":
+		return fmt.Errorf("%s (%w)", text.NoAltName(err), err)
 	case errors.As(err, &name):
 		return fmt.Errorf("the certificate is for another host: set redis.tls.server_name (%w)", err)
 	case errors.As(err, &certificate):

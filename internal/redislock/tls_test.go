@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -85,6 +87,7 @@ func TestWhatIsWrongWithTLSIsExplained(t *testing.T) {
 	encrypted := testsupport.StartRedis(t, testsupport.RedisTLS(false))
 	mutual := testsupport.StartRedis(t, testsupport.RedisTLS(true))
 	other := testsupport.StartRedis(t, testsupport.RedisTLS(true))
+	nameless := listenWithoutAltName(t)
 	bare, stranger, renamed, old := mutual.TLSConfig(), mutual.TLSConfig(), encrypted.TLSConfig(), mutual.TLSConfig()
 	bare.Certificates = nil
 	stranger.Certificates = other.TLSConfig().Certificates
@@ -100,6 +103,7 @@ func TestWhatIsWrongWithTLSIsExplained(t *testing.T) {
 		"no authority": {encrypted.URL(), &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12},
 			"redis.tls.ca_file"},
 		"another name":                   {encrypted.URL(), renamed, "redis.tls.server_name"},
+		"a common name alone":            {"rediss://" + nameless, encrypted.TLSConfig(), "subjectAltName=IP:127.0.0.1"},
 		"no client certificate":          {mutual.URL(), bare, "redis.tls.cert_file"},
 		"no client certificate, TLS 1.2": {mutual.URL(), old, "redis.tls.cert_file"},
 		"somebody else's certificate":    {mutual.URL(), stranger, "redis.tls.cert_file"},
@@ -124,4 +128,32 @@ func TestWhatIsWrongWithTLSIsExplained(t *testing.T) {
 			t.Errorf("%s: %v; want %q in it", name, err, c.want)
 		}
 	}
+}
+
+// listenWithoutAltName is the address of a server whose certificate has its host as common name alone. No client comes
+// further than that.
+func listenWithoutAltName(t *testing.T) string {
+	t.Helper()
+	cert, key := filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
+	testsupport.CertifyCommonName(t, cert, key, "127.0.0.1")
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() }) // nobody waits for it any more
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, conn) // the client refuses the certificate
+			_ = conn.Close()                 // the same
+		}
+	}()
+	return listener.Addr().String()
 }

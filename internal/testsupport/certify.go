@@ -17,13 +17,24 @@ import (
 // Certify writes a certificate for 127.0.0.1 that vouches for itself, and its key.
 func Certify(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
+	certify(t, cert, key, serial, "baton", []net.IP{net.IPv4(127, 0, 0, 1)})
+}
+
+// CertifyCommonName is Certify for a host that is the certificate's common name alone.
+func CertifyCommonName(t *testing.T, cert, key, host string) {
+	t.Helper()
+	certify(t, cert, key, 1, host, nil)
+}
+
+func certify(t *testing.T, cert, key string, serial int64, name string, addresses []net.IP) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "baton"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: addresses, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 type Dialect struct {
 	// Files are queries.sql, with the queries that the common file lacks or that differ, preflight.sql, and migrations.
 	Files fs.FS
+	Form  string // of a DSN
 	Goose string // goose's name of it; "" where one transaction does all migrations
 	Quote Quote
 	Words Words

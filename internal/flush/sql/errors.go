@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/text"
 )
 
 // Verdict is the meaning of a database's error for a batch.
@@ -30,6 +31,9 @@ const (
 func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.Is(err, errApplied) {
 		return err
+	}
+	if remedy := text.NoAltName(err); remedy != "" {
+		err = fmt.Errorf("%s (%w)", remedy, err)
 	}
 	err = s.clean(err)
 	if errors.Is(err, flush.ErrNoTable) {

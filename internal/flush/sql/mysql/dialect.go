@@ -17,6 +17,7 @@ var embedded embed.FS
 func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
+		Form:  form,
 		Goose: "mysql",
 		Quote: quote,
 		Words: sql.Words{

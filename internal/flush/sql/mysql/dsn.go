@@ -11,15 +11,16 @@ import (
 )
 
 // The errors quote nothing of the DSN: what makes one unreadable is often the password.
-const form = "user:password@tcp(host:3306)/database"
+const form = "user:password@tcp(host:3306)/database, the password as it is, without percent-encoding"
 
 var (
 	errDSN  = errors.New("the DSN cannot be read: use " + form)
-	errHost = errors.New("what the DSN has in tcp(…) is no host and port: use " + form +
-		", the password as it is, without percent-encoding")
+	errHost = errors.New("what the DSN has in tcp(…) is no host and port: use " + form)
+	errTLS  = errors.New("the DSN has a parameter of TLS that is another driver's: write tls=true, or tls=skip-verify to " +
+		"trust every certificate")
 )
 
-// readDSN reads the form of the driver. A URL is read as the DSN of a user "mysql:", and fails when it is used.
+// readDSN reads the form of the driver.
 func readDSN(dsn string) (config *mysql.Config, err error) {
 	defer func() {
 		if recover() != nil { // the driver's way to refuse strict=
@@ -28,8 +29,13 @@ func readDSN(dsn string) (config *mysql.Config, err error) {
 	}()
 	dsn = strings.TrimSpace(dsn)
 	config, err = mysql.ParseDSN(dsn)
-	if err != nil || strings.HasPrefix(dsn, "mysql://") || strings.HasPrefix(dsn, "mariadb://") {
+	if err != nil {
 		return nil, errDSN
+	}
+	for name := range config.Params { // the driver would set them on the server
+		if name = strings.ToLower(name); strings.HasPrefix(name, "ssl") || strings.HasPrefix(name, "usessl") {
+			return nil, errTLS
+		}
 	}
 	if config.DBName == "" {
 		return nil, errors.New("the DSN names no database: use " + form)

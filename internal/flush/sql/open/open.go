@@ -27,6 +27,9 @@ func Dialect(driver string) (*sql.Dialect, error) {
 // Database opens a database of such a driver. It does not connect: see sql.New.
 func Database(driver string, o sql.Options) (*sql.Store, error) {
 	d, err := Dialect(driver)
+	if err == nil {
+		err = foreign(driver, d.Form, o.DSN)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("database %q: %w", o.Name, err)
 	}

@@ -15,6 +15,7 @@ var embedded embed.FS
 func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
+		Form:  form,
 		Quote: quote,
 		Words: sql.Words{
 			Now:      "now()",

@@ -103,6 +103,9 @@ func (p *postgres) setForSession(ctx context.Context, pg *pgconn.PgConn) error {
 		return nil
 	}
 	_, err := pg.Exec(ctx, "SELECT "+strings.Join(ofDSN(p.params, false), ", ")).ReadAll()
+	if sqlState(err) == "42704" {
+		return fmt.Errorf("the server does not know a parameter of the DSN: correct or remove it: %w", err)
+	}
 	return err
 }
 

@@ -17,6 +17,7 @@ var embedded embed.FS
 func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
+		Form:  "the path of a file",
 		Goose: "sqlite3",
 		Quote: quote,
 		Words: sql.Words{
