@@ -18,34 +18,33 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// Keys are the keys of a job and what their values become: a scan of them.
+// Keys are the keys of a job and the rows of their values: a scan of them.
 type Keys interface {
-	flush.Source // whose Read reads all of them
+	flush.Source // Read reads all keys
 	flush.Peeker
-	// Pass says why the last Read may have missed some.
+	// Pass returns the reason why the last Read may have missed some.
 	Pass(s flush.Stage) (generation int64, missed error)
 	Finds(inputs []string) error
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
-	// Matches reports whether a key is one of them. It does not keep the key.
+	// Matches reports whether a key belongs to the job. It does not keep the key.
 	Matches(key string) bool
 	// HasMembers reports whether each key has a row for each of its members.
 	HasMembers() bool
-	// Named is a record of a key, of which nothing is known but its name.
+	// Named is a record of a key with the inputs that its name alone gives.
 	Named(key string) row.Record
-	// Missing is StillMissing at the server of a connection; nil: wherever the keys are.
+	// Missing is StillMissing at the server of a connection; nil means every server.
 	Missing(ctx context.Context, c redisconn.Conn, records []row.Record) ([]row.Record, error)
-	// ReadKeys reads some of them. The record of one that is not there is Gone, unless keys have members.
+	// ReadKeys reads some of the keys. The record of a missing key is Gone, unless keys have members.
 	ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yield func(flush.Page) error) error
 }
 
 // Options describe a capture.
 type Options struct {
 	Job    string
-	Prefix string // what all keys begin with
-	// OnFlush is what happens when a command has emptied the database: stop, which is the default, pass or
-	// delete.
+	Prefix string // the common beginning of all keys
+	// OnFlush is the reaction to a command that has emptied the database: stop, which is the default, pass or delete.
 	OnFlush string
-	// MemoryBudget bounds the keys that have changed and are not flushed, in bytes. Default 32 MiB.
+	// MemoryBudget bounds the keys that have changed and are not flushed yet, in bytes. Default 32 MiB.
 	MemoryBudget int
 }
 
@@ -56,17 +55,16 @@ const (
 
 const defaultMemoryBudget = 32 << 20
 
-// Capture is a flush.Source of the keys that have changed. It keeps its place in the database, and moves it
-// with every page.
+// Capture is a flush.Source of the changed keys. Its position is in the database, and every page moves it.
 //
-// The stream is followed from the first Stage on, beside the job's runs, until Release, or until the store is
-// closed. All captures of one job and key share that.
+// It follows the stream from the first Stage on, beside the job's runs, until Release, or until the store is closed. All captures of the
+// same job and key share one feed.
 type Capture struct {
 	keys    Keys
 	store   *redisconn.Store
 	options Options
-	reread  reread // is owed as of the next stage
-	stage   string // of the batch
+	reread  reread // to be owed at the next stage
+	stage   string // the stage of batch
 	batch   *batch
 }
 
@@ -85,18 +83,18 @@ func New(store *redisconn.Store, keys Keys, o Options) (*Capture, error) {
 // Name is the pattern of the keys.
 func (c *Capture) Name() string { return c.keys.Name() }
 
-// attached is under which name a store has the feed of a job.
+// attached is the name under which a store has the feed of a job.
 func attached(job, key string) string { return "capture " + job + " " + key }
 
-// Release ends what follows the stream for a job. The next Stage begins it again.
+// Release stops following the streams for a job. The next Stage begins again.
 func Release(store *redisconn.Store, job, key string) error { return store.Detach(attached(job, key)) }
 
-// closer makes a feed one of the things that are closed with a store.
+// closer lets a store close a feed.
 type closer struct{ *feed }
 
 func (c closer) Close() error { c.close(); return nil }
 
-// feed is that of the job, made now if there is none.
+// feed is the job's feed, made now if it does not exist.
 func (c *Capture) feed() *feed {
 	h := hubOf(c.store)
 	made := c.store.Attached(attached(c.options.Job, c.Name()), func() io.Closer {
@@ -105,8 +103,8 @@ func (c *Capture) feed() *feed {
 	return made.(closer).feed
 }
 
-// Stage takes what has changed before it was called, or begins a pass over all keys if something may have been missed. It says
-// what it was that was missed, and returns flush.ErrEmptied if on_flush is stop.
+// Stage takes the changes from before its call, or begins a pass over all keys if some may have been missed. Its note says which were
+// missed. It returns flush.ErrEmptied after a command that emptied the database if on_flush is stop.
 func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.Stage, ok bool, err error) {
 	c.stage, c.batch = newID, nil
 	f := c.feed()
@@ -125,15 +123,15 @@ func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.S
 		return st, false, c.fail("read the changes of", err)
 	}
 	c.batch = b
-	// After a pass there are the changes of meanwhile, which make it complete; and who is cut off does not
-	// know whether there are any.
+	// After a pass the next stage has the changes made meanwhile, which make it complete; a feed that is cut off does not know whether
+	// there are any.
 	return flush.Stage{ID: newID, Size: int64(len(b.keys)), Resumed: b.debt > 0 || b.cutOff, Note: note}, true, nil
 }
 
-// catchUp waits until everything has been heard of that has changed before now.
+// catchUp waits until the feed has received all changes made before now.
 func (c *Capture) catchUp(ctx context.Context, f *feed) error {
 	if f.isCutOff() {
-		return nil // there is only a place to be moved
+		return nil // the stage only moves the place
 	}
 	heads, err := c.heads(ctx, nil)
 	if err != nil {
@@ -142,14 +140,14 @@ func (c *Capture) catchUp(ctx context.Context, f *feed) error {
 	return f.catchUp(ctx, heads)
 }
 
-// heads are the ends of the histories of all masters that are followed.
+// heads are the ends of the histories of all followed masters.
 type heads struct {
 	all []follow.Position
-	// tries are those of the feed from before they were asked for: a master may be none any more since.
+	// tries are the feed's failures before the masters were asked: one of them may have been demoted since.
 	tries int
 }
 
-// heads asks for them. conn is a connection to the master, if there is only one.
+// heads asks the masters for them. conn is a connection to the master, if there is only one.
 func (c *Capture) heads(ctx context.Context, conn redisconn.Conn) (at heads, err error) {
 	at.tries = c.feed().failures()
 	if conn != nil {
@@ -165,7 +163,7 @@ func (c *Capture) heads(ctx context.Context, conn redisconn.Conn) (at heads, err
 	return at, err
 }
 
-// atEach asks servers one after the other.
+// atEach calls ask on servers one after the other.
 func atEach[T any](ctx context.Context, servers []*redisconn.Server, ask func(redisconn.Conn) (T, error)) (all []T, err error) {
 	for _, s := range servers {
 		conn, err := s.Borrow(ctx)
@@ -190,7 +188,7 @@ func (c *Capture) of(st flush.Stage) (*batch, error) {
 	return c.batch, nil
 }
 
-// Read yields the present rows of what has changed, or of all keys.
+// Read yields the present rows of the changed keys, or of all keys.
 func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	b, err := c.of(st)
 	if err != nil {
@@ -213,8 +211,8 @@ func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	return (&changed{Capture: c, conn: conn, batch: b, rows: st.Rows, yield: yield}).read(ctx)
 }
 
-// only is a connection to the master, if there is only one: what it says after a value was read is said by the
-// server that had the value. nil in a Cluster, where an address is that of one server.
+// only is a connection to the master, if there is only one: then the server that gave a value also answers the question after it. nil in
+// a Cluster, where an address is that of one server.
 func (c *Capture) only(ctx context.Context) (redisconn.Conn, error) {
 	if c.store.IsCluster() {
 		return nil, nil
@@ -247,8 +245,8 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 	return nil
 }
 
-// sift keeps the rows of keys that are gone if the database was emptied, or the stream broke, after the batch was taken. It
-// waits until the stream has told up to where the keys were found missing.
+// sift spares the rows of missing keys from deletion if the database was emptied, or the stream broke, after the batch was taken. It first
+// waits until the feed has received the stream up to the point where the keys were found missing.
 func (c *Capture) sift(ctx context.Context, p *flush.Page, b *batch, heads heads) error {
 	gone := func(r row.Record) bool { return r.Gone }
 	if !slices.ContainsFunc(p.Records, gone) {
@@ -264,7 +262,7 @@ func (c *Capture) sift(ctx context.Context, p *flush.Page, b *batch, heads heads
 	return nil
 }
 
-// saw notes how far the masters are of which values were read.
+// saw notes the ends of the histories of the masters that values were read from.
 func (c *Capture) saw(ctx context.Context, conn redisconn.Conn, b *batch) (heads, error) {
 	heads, err := c.heads(ctx, conn)
 	if err == nil {
@@ -273,7 +271,7 @@ func (c *Capture) saw(ctx context.Context, conn redisconn.Conn, b *batch) (heads
 	return heads, c.fail("read changed keys of", err)
 }
 
-// Discard notes that all of a stage is in the database.
+// Discard notes that the whole stage is in the database.
 func (c *Capture) Discard(_ context.Context, st flush.Stage) error {
 	b, err := c.of(st)
 	if err != nil {
@@ -285,14 +283,13 @@ func (c *Capture) Discard(_ context.Context, st flush.Stage) error {
 	return nil
 }
 
-// Wait returns when a key has changed, or a run has to say something. If many keys have changed it waits
-// for more.
+// Wait returns when a key has changed, or a run has something to report. If many keys have changed it waits for more.
 func (c *Capture) Wait(ctx context.Context) error {
 	f := c.feed()
 	if err := f.gather(ctx); err != nil {
 		return err
 	}
-	tick := time.NewTicker(time.Second) // for what happens by the clock
+	tick := time.NewTicker(time.Second) // for conditions that depend on the time
 	defer tick.Stop()
 	for !f.works() {
 		select {
@@ -305,8 +302,7 @@ func (c *Capture) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Backlog counts the keys that have changed and are not in the database. Only the node that follows the
-// stream knows them.
+// Backlog counts the changed keys that are not in the database yet. Only the node that follows the stream knows them.
 func (c *Capture) Backlog(context.Context) (int64, error) {
 	made, ok := c.store.Attachment(attached(c.options.Job, c.Name()))
 	if !ok {
@@ -315,7 +311,7 @@ func (c *Capture) Backlog(context.Context) (int64, error) {
 	return made.(closer).backlog()
 }
 
-// Mark marks keys as changed, so that they are read again. Whoever follows the stream hears of it.
+// Mark marks keys as changed, so that they are read again. Every follower of the stream receives that.
 func (c *Capture) Mark(ctx context.Context, _ string, names []string) error {
 	commands := make([]redisconn.Command, len(names))
 	for i, name := range names {
@@ -346,7 +342,7 @@ func (c *Capture) fail(doing string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if !errors.Is(err, follow.ErrRefused) { // which has its remedy
+	if !errors.Is(err, follow.ErrRefused) { // which contains its remedy
 		err = redisconn.Explain(err)
 	}
 	return fmt.Errorf("%s %q for job %q: %w", doing, c.Name(), c.options.Job, err)

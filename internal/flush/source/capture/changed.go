@@ -10,20 +10,20 @@ import (
 	"baton/internal/redisconn"
 )
 
-// changed reads what has changed, page by page.
+// changed reads the changed keys, page by page.
 type changed struct {
 	*Capture
 	conn  redisconn.Conn // to the master, if there is only one
 	batch *batch
-	rows  flush.RowFinder // nil: what is gone needs no look at the table
+	rows  flush.RowFinder // nil: missing keys need no reading of the table
 	yield func(flush.Page) error
-	last  *flush.Page // is not yielded yet: it may be the last one
+	last  *flush.Page // not yielded yet: it may be the last one
 }
 
-// read yields the rows of the batch. The last page moves the place behind the changes.
+// read yields the rows of the batch. The last page moves the place after the changes.
 //
-// What members of a key have gone only the table tells. Their rows go first, so that another row may have what is unique
-// in one of them.
+// Only the table knows which members of a key are gone. Their rows come first, so that another row may take over a unique value of
+// theirs.
 func (r *changed) read(ctx context.Context) error {
 	names := slices.Collect(maps.Keys(r.batch.keys))
 	if r.rows != nil && r.keys.HasMembers() {
@@ -40,10 +40,10 @@ func (r *changed) read(ctx context.Context) error {
 	return r.give(true)
 }
 
-// goneRows is how many rows whose members are gone make a page at least, unless there are no more.
+// goneRows is the least number of rows of missing members in a page, except in the last one.
 const goneRows = 1000
 
-// readGone yields the rows of keys whose members are gone.
+// readGone yields the rows of missing members, for deletion.
 func (r *changed) readGone(ctx context.Context, names []string) error {
 	slices.Sort(names)
 	var gone []row.Record
@@ -69,7 +69,7 @@ func (r *changed) readGone(ctx context.Context, names []string) error {
 	return give()
 }
 
-// gone calls each with the records of rows that the keys have in the table and not in Redis.
+// gone calls each with the records of rows that the keys have in the table, but not in Redis.
 func (r *changed) gone(ctx context.Context, names []string, each func([]row.Record) error) error {
 	named := make([]row.Record, len(names))
 	for i, name := range names {
@@ -84,7 +84,7 @@ func (r *changed) gone(ctx context.Context, names []string, each func([]row.Reco
 	})
 }
 
-// add takes the next page.
+// add adds the next page.
 func (r *changed) add(ctx context.Context, p flush.Page) error {
 	if r.rows != nil && !r.keys.HasMembers() {
 		if err := r.withRows(ctx, &p); err != nil {
@@ -107,7 +107,7 @@ func (r *changed) add(ctx context.Context, p flush.Page) error {
 	return nil
 }
 
-// withRows keeps of the keys that are gone those that have a row.
+// withRows drops missing keys without a row from the page.
 func (r *changed) withRows(ctx context.Context, p *flush.Page) error {
 	var names []string
 	p.Records = slices.DeleteFunc(p.Records, func(record row.Record) bool {
@@ -122,7 +122,7 @@ func (r *changed) withRows(ctx context.Context, p *flush.Page) error {
 	})
 }
 
-// give yields the page that was added last.
+// give yields the newest page.
 func (r *changed) give(final bool) error {
 	r.last.Lane, r.last.Move = flush.InOrder, r.feed().move(r.batch, final)
 	return r.yield(*r.last)

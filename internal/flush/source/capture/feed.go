@@ -13,45 +13,45 @@ import (
 // keyCost is the memory of a pending key beside its name, in bytes.
 const keyCost = 64
 
-// feed is what one job is still to read of what the streams have said. It hears of them from its first use
-// until it is closed, whether the job runs or not.
+// feed holds the changes that one job still has to read. It receives them from the streams from its first use until it is closed, whether
+// the job runs or not.
 type feed struct {
 	feedOptions
-	// changed has an entry when something has.
+	// changed has an entry after a change of the feed.
 	changed chan struct{}
 
 	mu      sync.Mutex
 	begun   bool
-	gen     int // how often it has begun
-	need    int // how many masters there are; 0: that is not known
+	gen     int // counts the beginnings
+	need    int // the number of masters; 0: unknown
 	joined  bool
-	since   time.Time // when it was not joined any more
-	tries   int       // how often a stream was not followed
-	problem error     // why, the last time
+	since   time.Time // since when it is not joined
+	tries   int       // failures to follow a stream
+	problem error     // the reason of the last failure
 	news    []string  // how the streams were joined, for the operator
 	unread  []News
 
 	pending   map[string]struct{}
 	bytes     int
 	marks     []*mark
-	full      bool      // no keys are noted, as all of them are to be read
-	emptied   string    // the command that has emptied the database, until somebody has decided
-	debts     int       // how often something was found for which all keys must be read
-	breaks    int       // how often the stream broke: see Reason.breaks
-	whole     int       // breaks, when there was no pending key yet
-	paid      int       // up to which of these that was done
-	reason    Reason    // of the first one that is not paid
+	full      bool      // no keys are noted, since a pass will read all of them
+	emptied   string    // the command that has emptied the database, until an operator or on_flush has decided
+	debts     int       // counts the events that require a pass over all keys
+	breaks    int       // counts the breaks of the stream: see Reason.breaks
+	whole     int       // the value of breaks when no key was pending
+	paid      int       // the value of debts up to which passes are complete
+	reason    Reason    // of the first debt that is not paid
 	why       string    // the same in words
 	reread    reread    // the last one that was owed
-	deletes   int       // with the pass that pays this debt every row may go that has no key
-	passAfter time.Time // there is no pass before
+	deletes   int       // the pass that pays this debt may delete every row without a key
+	passAfter time.Time // the earliest time of the next pass
 
 	promotions int
-	base       string // where the database is known to be
-	place      place  // the same
+	base       string // the place in the database, as far as the feed knows
+	place      place  // the same, parsed
 	moved      time.Time
-	batch      *batch // what was taken last, until the database is known to have it
-	// taken is of how many keys it was, and takenAt when.
+	batch      *batch // the last batch, until the database certainly has it
+	// taken is the number of keys in it, and takenAt its time.
 	taken   int
 	takenAt time.Time
 }
@@ -63,23 +63,23 @@ type feedOptions struct {
 	budget int // for pending keys, in bytes
 }
 
-// mark is how far a feed is in the history of one master.
+// mark is the position of a feed in the history of one master.
 type mark struct {
 	at    follow.Position // all changes up to here are pending, or in the batch
-	base  follow.Position // where the database is known to be; of a new one nowhere
+	base  follow.Position // the position in the database; zero for a new mark
 	seen  int64           // see placeMark
-	slots string          // the same
-	own   string          // which it has now
-	doubt string          // for which of these a pass is owed
+	slots string          // the slots of the last complete pass: see placeMark
+	own   string          // the slots that the master has now
+	doubt string          // the slots that a pass is owed for
 
 	former  former
 	backlog int64
-	line    *line // who follows it; nil: nobody
-	quiet   bool  // it is joined once more for another feed
+	line    *line // the line that follows it; nil: none does
+	quiet   bool  // it only rejoins because of another feed
 	heads   []seenHead
 }
 
-// former is the history before a failover: what was read of it beyond shared may have been lost.
+// former is the history before a failover: changes of it beyond shared may have been lost.
 type former struct {
 	id     string
 	shared int64
@@ -91,7 +91,7 @@ func newFeed(o feedOptions) *feed {
 
 func (f *feed) tell() { poke(f.changed) }
 
-// expect notes how many masters there are.
+// expect notes the number of masters.
 func (f *feed) expect(masters int) {
 	f.mu.Lock()
 	f.need = masters
@@ -100,7 +100,7 @@ func (f *feed) expect(masters int) {
 	f.tell()
 }
 
-// count finds out whether all masters are followed. What is left over then is the place of one that is gone.
+// count finds out whether all masters are followed. Then a mark without a line is of a master that is gone.
 func (f *feed) count() {
 	followed := 0
 	for _, m := range f.marks {
@@ -119,7 +119,7 @@ func (f *feed) count() {
 	}
 }
 
-// free are the marks that nobody follows, where they are, and of which beginning they are.
+// free returns the marks without a line, their positions, and the number of the present beginning.
 func (f *feed) free() (marks []*mark, at []follow.Position, gen int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,9 +131,9 @@ func (f *feed) free() (marks []*mark, at []follow.Position, gen int) {
 	return marks, at, f.gen
 }
 
-// joins notes that a master is followed. mine were free, and lost says of each why the stream does not go on
-// from there. It returns the mark of the master, and from where on it hears of changes; nil if it has begun
-// anew meanwhile.
+// joins notes that a line follows a master. mine are the marks that were free, and lost gives for each the reason why the stream does not
+// continue there. It returns the mark of the master, and the offset from which on the feed receives changes; nil if the feed has begun
+// again meanwhile.
 func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []follow.Loss, own slots) (m *mark, from int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,7 +178,7 @@ func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []fol
 	return m, m.at.Offset
 }
 
-// reason says why a master is followed from its end.
+// reason is the reason why a master is followed from its end.
 func reason(l *line, why follow.Loss) (Reason, string) {
 	switch {
 	case l.hub.store != nil && l.hub.store.IsCluster() && (why.Code == "" || why.Code == follow.LostHistory):
@@ -202,7 +202,7 @@ func (f *feed) says(l *line, how follow.How, news string) {
 	}
 }
 
-// has notes which slots a master has.
+// has notes the slots of a master.
 func (f *feed) has(l *line, own string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,8 +213,8 @@ func (f *feed) has(l *line, own string) {
 	}
 }
 
-// hasLocked notes which slots a master has, and whether they stay. A slot that changes hands without MIGRATE
-// takes its keys with it, and no stream says so.
+// hasLocked notes the slots of a master, and whether they are steady. A slot that changes its master without MIGRATE takes its keys with
+// it, and no stream has commands for that.
 func (f *feed) hasLocked(m *mark, own string, steady bool) {
 	m.own = own
 	if !steady || own == m.slots || own == m.doubt {
@@ -225,7 +225,7 @@ func (f *feed) hasLocked(m *mark, own string, steady bool) {
 	f.tell()
 }
 
-// failed notes why a stream is not followed.
+// failed notes the reason why a stream is not followed.
 func (f *feed) failed(err error) {
 	f.mu.Lock()
 	f.problem = err
@@ -237,14 +237,14 @@ func (f *feed) failed(err error) {
 	f.tell()
 }
 
-// failures is how often a stream was not followed.
+// failures is how often following a stream has failed.
 func (f *feed) failures() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tries
 }
 
-// left notes that a master is not followed any more. quiet: it is in a moment.
+// left notes that a master is no longer followed. quiet: the line joins again in a moment.
 func (f *feed) left(m *mark, l *line, quiet bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,7 +254,7 @@ func (f *feed) left(m *mark, l *line, quiet bool) {
 	}
 }
 
-// lose gives a mark up.
+// lose drops a mark.
 func (f *feed) lose(m *mark, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -262,7 +262,7 @@ func (f *feed) lose(m *mark, why error) {
 	f.oweLocked(notReadable, why.Error())
 }
 
-// reaches notes that all changes of a master up to here were heard of.
+// reaches notes that the feed has received all changes of a master up to a position.
 func (f *feed) reaches(m *mark, l *line, at follow.Position) {
 	f.mu.Lock()
 	if m.line == l && (at.ReplID != m.at.ReplID || at.Offset >= m.at.Offset) {
@@ -281,7 +281,7 @@ func (f *feed) emptiedBy(m *mark, l *line, command string) {
 	}
 }
 
-// misses notes that something has changed of which the keys are not known.
+// misses notes a change whose keys are unknown.
 func (f *feed) misses(m *mark, l *line, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -302,7 +302,7 @@ func (f *feed) add(m *mark, l *line, key []byte) {
 	f.bound()
 }
 
-// bound gives up the pending keys if there are too many: then all keys are read.
+// bound drops the pending keys if there are too many: then a pass reads all keys.
 func (f *feed) bound() {
 	if f.bytes <= f.budget {
 		return
@@ -326,8 +326,7 @@ func (f *feed) oweLocked(reason Reason, why string) {
 	}
 }
 
-// backlog is how many keys are pending. While a stream is not followed it is how many are at least, and none
-// means nothing.
+// backlog is the number of pending keys. While a stream is not followed it is the least number, and 0 proves nothing.
 func (f *feed) backlog() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -344,7 +343,7 @@ func (f *feed) backlog() (int64, error) {
 	return 0, &flush.UncountedError{Why: "the stream is not joined yet"}
 }
 
-// rejoins reports whether all streams are followed but those that are joined once more for another feed.
+// rejoins reports whether all streams are followed, except those that only rejoin because of another feed.
 func (f *feed) rejoins() bool {
 	followed := 0
 	for _, m := range f.marks {
@@ -355,20 +354,20 @@ func (f *feed) rejoins() bool {
 	return f.begun && f.need > 0 && followed == f.need && f.problem == nil
 }
 
-// ends makes whoever waits for it hear that nothing will be heard of any more.
+// ends makes every wait for the feed fail: it receives no more changes.
 func (f *feed) ends() {
 	f.mu.Lock()
 	f.begun = false
 	f.mu.Unlock()
 }
 
-// close ends it.
+// close ends the feed.
 func (f *feed) close() {
 	f.mu.Lock()
 	begun := f.begun
 	f.begun, f.joined, f.need = false, false, 0
 	f.gen++
-	for _, m := range f.marks { // who still hears of it is not heard
+	for _, m := range f.marks { // a line that still has a mark is ignored
 		m.line = nil
 	}
 	f.marks = nil

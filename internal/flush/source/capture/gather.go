@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// The pause between two batches grows with the keys of the last one. Below 1,000 changes a second it is next to
-// nothing; above 10,000 it grows to the longest, and what changes several times meanwhile is read, and written, once.
+// The pause between two batches grows with the keys of the last one. Below 1,000 changes a second it is almost nothing; above 10,000 it
+// grows to the longest, and a key that changes several times meanwhile is read and written once.
 const (
 	pauseOfKey    = 100 * time.Microsecond
 	longestGather = 250 * time.Millisecond
 )
 
-// gathers is how long changes are still to be gathered before the next batch is taken.
+// gathers is how much longer changes are gathered before the next batch.
 func (f *feed) gathers() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// hub follows the masters of a store for all captures in it: one connection to each.
+// hub follows the masters of a store for all captures in it: with one connection to each.
 type hub struct {
 	store  *redisconn.Store
 	db     int
@@ -23,32 +23,32 @@ type hub struct {
 
 	mu    sync.Mutex
 	feeds []*feed
-	watch *watch        // nil: nobody listens
-	ended chan struct{} // closed once the watch before has ended; nil: there was none
+	watch *watch        // nil: there are no feeds
+	ended chan struct{} // closed once the watch before has ended; nil: this is the first one
 	shut  bool
 }
 
-// watch knows who the masters are, and has a line to each. It ends with the last feed.
+// watch knows the masters, and has a line to each. It ends with the last feed.
 type watch struct {
 	hub   *hub
 	lines []*line // written with hub.mu locked, by its goroutine
 	nudge chan struct{}
-	end   func() // ends it with all lines, and waits for that
+	end   func() // ends it with all lines, and waits for their end
 }
 
-// lookEvery is how often the nodes of a Cluster are asked who has the slots.
+// lookEvery is how often the watch asks the nodes of a Cluster for their slots.
 const lookEvery = time.Second
 
 func newHub(store *redisconn.Store) *hub {
 	return &hub{store: store, db: store.Database(), number: strconv.Itoa(store.Database())}
 }
 
-// hubOf is that of a store, made now if there is none.
+// hubOf is the hub of a store, made now if it does not exist.
 func hubOf(store *redisconn.Store) *hub {
 	return store.Attached("captures", func() io.Closer { return newHub(store) }).(*hub)
 }
 
-// Close ends it.
+// Close ends the hub.
 func (h *hub) Close() error {
 	h.mu.Lock()
 	w := h.watch
@@ -60,8 +60,8 @@ func (h *hub) Close() error {
 	return nil
 }
 
-// add makes a feed hear of what changes. All lines join their streams once more, so that one whose place is
-// further back hears of it from there.
+// add makes a feed receive changes. All lines join their streams once more, at the least of all places, so that the feed receives the
+// changes after its own place.
 func (h *hub) add(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ func (h *hub) add(f *feed) {
 	}
 }
 
-// remove ends that, and everything with the last feed.
+// remove ends that; with the last feed it ends all lines.
 func (h *hub) remove(f *feed) {
 	h.mu.Lock()
 	h.feeds = slices.DeleteFunc(slices.Clone(h.feeds), func(other *feed) bool { return other == f })
@@ -94,14 +94,14 @@ func (h *hub) remove(f *feed) {
 	}
 }
 
-// listeners are the feeds of this moment.
+// listeners are the present feeds.
 func (h *hub) listeners() []*feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.feeds // which is never changed in place
+	return h.feeds // a slice that never changes in place
 }
 
-// masters are those that are followed.
+// masters are the followed masters.
 func (h *hub) masters() (all []*redisconn.Server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *hub) masters() (all []*redisconn.Server) {
 	return all
 }
 
-// doubt makes the watch ask who the masters are, now.
+// doubt makes the watch look for the masters now.
 func (h *hub) doubt() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,7 +130,7 @@ func poke(c chan struct{}) {
 	}
 }
 
-// begin follows the masters, once what did so before has ended: its lines would take the places of the new ones.
+// begin follows the masters, once the watch before has ended: its lines would take the places of the new ones.
 func (h *hub) begin() *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	before, done := h.ended, make(chan struct{})
@@ -164,7 +164,7 @@ func (w *watch) run(ctx context.Context) {
 			}
 		}
 		if len(w.lines) > 0 && !w.hub.store.IsCluster() {
-			<-ctx.Done() // whoever is the master, it is asked by the same name
+			<-ctx.Done() // the master has the same name after a failover
 			return
 		}
 		select {
@@ -179,7 +179,7 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// look brings the lines up to date with the masters.
+// look updates the lines to the present masters.
 func (w *watch) look(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // a failed run, as in any other part of a job
@@ -196,7 +196,7 @@ func (w *watch) look(ctx context.Context) (err error) {
 			lines = append(lines, l)
 			continue
 		}
-		l.end() // first: whoever has its place may go on from there
+		l.end() // first: another line may continue from its place
 		gone = append(gone, l)
 	}
 	old := len(lines)
@@ -213,7 +213,7 @@ func (w *watch) look(ctx context.Context) (err error) {
 		}
 	}
 	w.hub.mu.Unlock()
-	for _, l := range gone { // a run may wait for what it would have said
+	for _, l := range gone { // a run may wait for changes that this line would have received
 		for _, f := range w.hub.listeners() {
 			f.failed(fmt.Errorf("redis %s: %w", l.server.Address(), follow.ErrNotMaster))
 		}

@@ -19,45 +19,45 @@ import (
 	"baton/internal/redisconn/follow/keys"
 )
 
-// The pauses between two attempts to follow. They grow, and begin anew after steadyAfter.
+// The pauses between two attempts to follow. They grow, and start again at the first after steadyAfter.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
 	steadyAfter  = 30 * time.Second
 )
 
-// line follows one master, for all feeds that there are when it joins the stream.
+// line is a stream reader: it follows one master, for all feeds that exist when it joins the stream.
 type line struct {
 	hub    *hub
 	server *redisconn.Server
-	end    func() // ends it and waits for that
+	end    func() // ends it and waits for its end
 	wake   chan struct{}
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // leaves the stream
 
-	slots slots // of the goroutine that watches
+	slots slots // used by the goroutine of the watch
 
 	// Of the goroutine that follows:
 	table  *keys.Table
-	offset func() int64 // behind the command that is handed over
+	offset func() int64 // the offset after the command that is being handed over
 	ears   []ear
 }
 
-// ear is a feed that hears of what is behind an offset.
+// ear is a feed and the offset that it starts at.
 type ear struct {
 	feed *feed
 	mark *mark
 	from int64
 }
 
-// slots are those of a master at a moment.
+// slots are the slots of a master at a moment.
 type slots struct {
-	name   string // stands for them
-	moving bool   // one of them is on its way
+	name   string // a short text for them
+	moving bool   // one of them is being moved
 }
 
-// errAnew: the stream is joined once more, for another feed.
+// errAnew: the line joins the stream once more, for another feed.
 var errAnew = errors.New("joins once more")
 
 func newLine(h *hub, s *redisconn.Server) *line {
@@ -85,7 +85,7 @@ func (l *line) joinAnew() {
 	poke(l.wake)
 }
 
-// run follows the stream until ctx ends, however often it breaks.
+// run follows the stream until ctx ends, and joins it again after each break.
 func (l *line) run(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; {
 		began := time.Now()
@@ -101,7 +101,7 @@ func (l *line) run(ctx context.Context) {
 			continue
 		}
 		if ctx.Err() != nil {
-			return // and a feed that has come since waits for the next line
+			return // then a newer feed waits for the next line
 		}
 		for _, f := range l.hub.listeners() {
 			f.failed(err)
@@ -112,7 +112,7 @@ func (l *line) run(ctx context.Context) {
 		}
 		l.hub.doubt()
 		select {
-		case <-time.After(pause): // also of a refusal: the next run may come within a second of an operator's grant
+		case <-time.After(pause): // after a refusal, too: the next run may come within a second of an operator's grant
 			pause = min(2*pause, longestPause)
 		case <-l.wake:
 		case <-ctx.Done():
@@ -120,7 +120,7 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// leave says that the stream is not followed any more.
+// leave makes the feeds note that the stream is no longer followed.
 func (l *line) leave(anew bool) {
 	for _, e := range l.ears {
 		e.feed.left(e.mark, l, anew)
@@ -212,7 +212,7 @@ func (l *line) ownSlots(ctx context.Context) (slots, error) {
 	return slots{fmt.Sprintf("%08x", hash.Sum32()), moving}, nil
 }
 
-// lookAtSlots tells the feeds which slots the master has, once they have been the same twice.
+// lookAtSlots notes the master's slots in the feeds, once they have been the same twice.
 func (l *line) lookAtSlots(ctx context.Context) error {
 	own, err := l.ownSlots(ctx)
 	if err != nil {
@@ -228,9 +228,8 @@ func (l *line) lookAtSlots(ctx context.Context) error {
 	return nil
 }
 
-// remark is the channel of keys that are to be read again: a publication is part of the stream, and changes
-// nothing. The message is the number of the database and the key. In a Cluster, where a publication is not
-// part of any stream, it is a key with such a text.
+// remark is the channel of keys that must be read again: a publication is part of the stream, and changes no key. The message is the
+// number of the database and the key. In a Cluster, where publications are in no stream, it is a key with such a text.
 const remark = "baton:capture"
 
 // Command implements follow.Handler.
@@ -253,7 +252,7 @@ func isRemark(name []byte) bool {
 	return bytes.EqualFold(name, []byte("PUBLISH")) || bytes.EqualFold(name, []byte("SET"))
 }
 
-// listening are the ears for which the command is not an old one.
+// listening yields the ears that have not received the command before.
 func (l *line) listening(yield func(*ear) bool) {
 	at := l.offset()
 	for i := range l.ears {
@@ -277,7 +276,7 @@ func (l *line) Reached(at follow.Position) {
 	}
 }
 
-// changes is a line as it is told of changes.
+// changes is a line as a visitor of changed keys.
 type changes line
 
 // Key implements keys.Visitor.
@@ -292,7 +291,7 @@ func (c *changes) Key(db int, key []byte) {
 	}
 }
 
-// matches reports whether a key is one of the job's.
+// matches reports whether a key belongs to the job.
 func (f *feed) matches(key []byte) bool {
 	return len(key) >= len(f.prefix) && string(key[:len(f.prefix)]) == f.prefix &&
 		f.match(unsafe.String(unsafe.SliceData(key), len(key))) //nolint:gosec // it is not kept

@@ -7,14 +7,14 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// News is something that happened to what follows the streams for a job.
+// News is an event in following the streams for a job.
 type News struct {
 	What  What
 	Code  string // one of Hows, Breaks, Reasons or Results
 	Words string // the same for people
 }
 
-// What is the kind of news.
+// What is the kind of an event.
 type What int
 
 // The kinds of news.
@@ -25,12 +25,12 @@ const (
 	PassEnded
 )
 
-// Hows are the ways in which a stream is joined.
+// Hows are the ways to join a stream.
 func Hows() []string {
 	return []string{follow.Continued.String(), follow.Promoted.String(), follow.Began.String(), follow.Resynced.String()}
 }
 
-// Reason is why a pass over all keys is owed.
+// Reason is the reason why a pass over all keys is owed.
 type Reason string
 
 // The reasons.
@@ -51,7 +51,7 @@ const (
 	otherTable   Reason = "table"
 )
 
-// breaks reports whether a key may be missing from then on without a command that says so.
+// breaks reports whether, after this, a key may be missing without a command for it.
 func (r Reason) breaks() bool {
 	switch r {
 	case isNew, tooMany, notFinished, missedAnyhow, otherMapping, otherTable:
@@ -60,7 +60,7 @@ func (r Reason) breaks() bool {
 	return true
 }
 
-// Reasons are all of them.
+// Reasons are all of these reasons.
 func Reasons() []string {
 	all := []Reason{isNew, lostHistory, lostFailover, lostBacklog, otherMasters, otherSlots, notKnown, notReadable, tooMany, wasEmptied,
 		notFinished, missedAnyhow, otherMapping, otherTable}
@@ -74,7 +74,7 @@ func Reasons() []string {
 // The ends of a pass.
 const (
 	complete   = "complete"
-	incomplete = "incomplete" // it may have missed keys, and is made again
+	incomplete = "incomplete" // it may have missed keys, and is repeated
 )
 
 // Results are the ends of a pass.
@@ -87,7 +87,7 @@ var breaks = []struct {
 }{{Refused, follow.ErrRefused}, {"not_master", follow.ErrNotMaster}, {"stopping", follow.ErrStopping}, {"stopping", follow.ErrLeft},
 	{"silent", follow.ErrSilent}, {"garbled", follow.ErrGarbled}}
 
-// Refused is the code of a stream that this server, or this user, may not have.
+// Refused is the code of a stream that this server, or this user, may not follow.
 const Refused = "refused"
 
 const otherBreak = "connection"
@@ -111,10 +111,10 @@ func breakOf(err error) string {
 	return otherBreak
 }
 
-// mostNews bounds the news that nothing has asked for yet.
+// mostNews bounds the news that no caller has taken yet.
 const mostNews = 100
 
-// reports keeps news for who asks. The caller holds f.mu.
+// reports keeps an event for the next call of Stand. The caller holds f.mu.
 func (f *feed) reports(what What, code, words string) {
 	if len(f.unread) == mostNews {
 		f.unread = f.unread[1:]

@@ -9,7 +9,7 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// place is how far a job is, as the database keeps it: a format, which outlives an upgrade.
+// place is the position of a job, as the database keeps it: the format must survive upgrades.
 type place struct {
 	marks []placeMark
 	owed  owed
@@ -17,26 +17,25 @@ type place struct {
 	serial uint64
 }
 
-// placeMark is how far a job is in the history of one master.
+// placeMark is the position of a job in the history of one master.
 type placeMark struct {
 	at follow.Position
-	// seen is the highest offset at which values may have been read: they are read later than they
-	// changed, and so ahead of at. It is written with the rows of these values.
+	// seen is the highest offset at which values may have been read: values are read later than they changed, and so seen is ahead of at.
+	// It is written in the transaction of these values' rows.
 	seen int64
-	// slots stands for those that the master had when all keys were read last; noSlots of one that is in no
-	// Cluster.
+	// slots are the master's slots at the last pass over all keys, as a short text; noSlots outside a Cluster.
 	slots string
 }
 
 const noSlots = "-"
 
-// owed says whether all keys are to be read.
+// owed tells whether a pass over all keys is owed.
 type owed byte
 
 const (
 	owesNothing owed = '-'
 	owesPass    owed = 'p'
-	owesDelete  owed = 'd' // and every row may go that has no key: on_flush: delete
+	owesDelete  owed = 'd' // and it may delete every row without a key: on_flush: delete
 )
 
 // String is the place as the database keeps it.
@@ -49,14 +48,14 @@ func (p place) String() string {
 	return b.String()
 }
 
-// sumOf stands for the text of a place: a pass has one for each of its pages, and those of a Cluster are long.
+// sumOf is a checksum of a place's text: a pass has a place for each of its pages, and the texts of a Cluster are long.
 func sumOf(text string) uint64 { return maphash.String(seed, text) }
 
 var seed = maphash.MakeSeed()
 
 const wordsOfMark = 5
 
-// parsePlace reads a place; "" is before the first one, where everything is owed.
+// parsePlace reads a place; "" is the one before the first, where a pass is owed.
 func parsePlace(text string) (p place, err error) {
 	if text == "" {
 		return place{owed: owesPass}, nil

@@ -13,32 +13,32 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// batch is what was taken out of a feed for one stage.
+// batch holds the changes that one stage took from a feed.
 type batch struct {
 	keys       map[string]struct{}
 	marks      []taken
-	debt       int   // the debts that this pass pays; 0: it is none
-	breaks     int   // of the feed, when it was taken
+	debt       int   // the debts that this pass pays; 0: the batch is no pass
+	breaks     int   // of the feed, when the batch was taken
 	owed       owed  // of the places of a pass
-	leaves     owed  // of the last place of what is none: what is owed then
-	cutOff     bool  // the stream is not followed: it only moves the place
-	missed     error // why the pass may have missed something
+	leaves     owed  // owed in the last place of a batch that is no pass
+	cutOff     bool  // the stream is not followed: the batch only moves the place
+	missed     error // why the pass may have missed keys
 	promotions int   // of the feed, when the last values were read
 	text       string
 	place      place
-	places     []uint64 // the sums of all that the database may have made of it
-	final      string   // the last of them
+	places     []uint64 // the checksums of all places that its pages may have written
+	final      string   // the last of these places
 }
 
-// taken is a mark as it was then.
+// taken is a mark at the time of the batch.
 type taken struct {
 	*mark
 	at  follow.Position
 	own string
 }
 
-// resume makes the feed go on from where the database is, and waits until the stream is followed. Its
-// error says why it is not.
+// resume makes the feed continue at the place in the database, and waits until the streams are followed. Its error is the reason why they
+// are not.
 func (f *feed) resume(ctx context.Context, text string) error {
 	p, err := parsePlace(text)
 	if err != nil {
@@ -52,18 +52,18 @@ func (f *feed) resume(ctx context.Context, text string) error {
 	return f.until(ctx, f.failures(), func() bool { return f.joined || f.movesOnly() })
 }
 
-// catchUp waits until all changes up to here have been heard of, if the streams are followed.
+// catchUp waits until the feed has received all changes up to heads, if the streams are followed.
 func (f *feed) catchUp(ctx context.Context, heads heads) error {
 	return f.hearOr(ctx, heads, f.movesOnly)
 }
 
-// hear is that, where it is not enough that a place can be moved.
+// hear does the same, and a place that can be moved is not enough.
 func (f *feed) hear(ctx context.Context, heads heads) error {
 	return f.hearOr(ctx, heads, func() bool { return false })
 }
 
-// hearOr is hear, or until enough is so. A master that was replaced, and does not know it yet, may have named the end of its
-// history: nothing of that will be heard, while the streams are followed.
+// hearOr is hear, but ends also when enough returns true. A master that was replaced, and does not know that yet, may have named the end
+// of its history: no line will receive changes of that, while the streams are followed.
 func (f *feed) hearOr(ctx context.Context, heads heads, enough func() bool) (err error) {
 	var former error
 	err = f.until(ctx, heads.tries, func() bool {
@@ -75,7 +75,7 @@ func (f *feed) hearOr(ctx context.Context, heads heads, enough func() bool) (err
 	return cmp.Or(err, former)
 }
 
-// follows reports whether the history of that name is followed.
+// follows reports whether a history of that name is followed.
 func (f *feed) follows(replID string) bool {
 	return slices.ContainsFunc(f.marks, func(m *mark) bool { return m.line != nil && m.at.ReplID == replID })
 }
@@ -88,10 +88,10 @@ func (f *feed) heard(heads []follow.Position) bool {
 	})
 }
 
-// errReleased: nothing will be heard of any more.
+// errReleased: the feed will receive no more changes.
 var errReleased = errors.New("the stream is not followed any more: the job was taken out or replaced, or its store was closed")
 
-// until waits until something is so. Its error says why a stream is not followed, as of more failures than tries.
+// until waits until so returns true. After more than tries failures it returns the last one.
 func (f *feed) until(ctx context.Context, tries int, so func() bool) error {
 	tick := time.NewTicker(time.Second) // after a reload another run may have taken the entry of changed
 	defer tick.Stop()
@@ -118,22 +118,22 @@ func (f *feed) until(ctx context.Context, tries int, so func() bool) error {
 	return nil
 }
 
-// isCutOff reports whether nothing can be heard of, and need not be.
+// isCutOff reports whether the feed receives no changes, and needs none.
 func (f *feed) isCutOff() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.movesOnly()
 }
 
-// movesOnly reports whether a stream is not followed, and there is nothing but a place to be moved: after the server has stopped,
-// its backlog begins where it ended.
+// movesOnly reports whether a stream is not followed, and the only work is to move a place: after the server has stopped, its backlog
+// begins where it ended.
 func (f *feed) movesOnly() bool {
 	return f.begun && !f.joined && f.problem != nil && len(f.pending) == 0 && f.emptied == "" && f.debts == f.paid && f.base != "" &&
 		f.shouldMove()
 }
 
-// settle finds out what the database has of the last batch; false if another leader has moved the place, or the
-// feed has not begun.
+// settle finds out which pages of the last batch the database has; false if another leader has moved the place, or the feed has not
+// begun.
 func (f *feed) settle(text string, p place) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +151,7 @@ func (f *feed) settle(text string, p place) bool {
 	if b == nil || b.final == text {
 		return true
 	}
-	for key := range b.keys { // those of the pages that are committed are written once more
+	for key := range b.keys { // keys of committed pages are written once more
 		if _, there := f.pending[key]; !there && !f.full {
 			f.pending[key] = struct{}{}
 			f.bytes += keyCost + len(key)
@@ -184,7 +184,7 @@ func (f *feed) restart(text string, p place) {
 	}
 }
 
-// take takes out what is to be read; nil if there is nothing. note is what the operator should know.
+// take takes the batch for the next stage; nil if there is nothing to do. note is a message for the operator.
 func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +194,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 		}
 	}
 	if f.breaks != f.whole {
-		f.clear() // a pass is owed, and what is gone by now may be so for what no command has said
+		f.clear() // a pass is owed, and pending keys may be missing now without a command for that
 	}
 	notes := f.news
 	switch {
@@ -202,7 +202,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 		b = &batch{debt: f.debts, owed: f.owes()}
 		notes = append(notes, "all keys are read: "+f.why)
 		f.reports(PassBegun, string(f.reason), f.why)
-		f.full = false // what is pending stays so: see unaccounted
+		f.full = false // pending keys stay: see unaccounted
 	case len(f.pending) == 0 && !f.shouldMove():
 		return nil, "", nil
 	default:
@@ -221,7 +221,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 // passes reports whether the next batch is a pass.
 func (f *feed) passes() bool { return f.debts > f.paid && !time.Now().Before(f.passAfter) }
 
-// owes is what a place says of a pass.
+// owes is the owed of a place.
 func (f *feed) owes() owed {
 	switch {
 	case f.debts == f.paid:
@@ -232,7 +232,7 @@ func (f *feed) owes() owed {
 	return owesPass
 }
 
-// decide does what the job says about a command that has emptied the database.
+// decide follows on_flush after a command that has emptied the database.
 func (f *feed) decide(onFlush string) error {
 	command := f.emptied
 	switch onFlush {
@@ -249,14 +249,14 @@ func (f *feed) decide(onFlush string) error {
 		flush.ErrEmptied, command)
 }
 
-// wasEmptied reports whether a command has emptied the database, and nobody has decided.
+// wasEmptied reports whether a command has emptied the database, without a decision yet.
 func (f *feed) wasEmptied() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.emptied != ""
 }
 
-// move is the step of a page. final: it is the last page of the batch.
+// move is the move of a page. final: the page is the last one of the batch.
 func (f *feed) move(b *batch, final bool) *flush.Move {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,7 +264,7 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	switch {
 	case b.debt > 0:
 		to.owed = b.owed
-	case final && f.breaks != b.breaks: // it has left out rows that were to be deleted
+	case final && f.breaks != b.breaks: // the batch has left out rows that were to be deleted
 		to.owed = f.owes()
 	case final:
 		to.owed = b.leaves
@@ -288,8 +288,7 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	return m
 }
 
-// saw notes up to where values were read of the masters. Its error says that one of them is none of those
-// that are followed.
+// saw notes the offsets up to which values were read from the masters. It is an error if one of the masters is not a followed one.
 func (f *feed) saw(b *batch, heads []follow.Position) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -308,7 +307,7 @@ func (f *feed) saw(b *batch, heads []follow.Position) error {
 	return nil
 }
 
-// retryPass is how long after a pass that missed something there is another one.
+// retryPass is how long after a pass that missed keys the next one begins.
 const retryPass = 2 * time.Second
 
 // pay notes that a pass is complete, and committed.
@@ -333,20 +332,19 @@ func (f *feed) pay(b *batch) {
 	f.paid = max(f.paid, b.debt)
 }
 
-// The occasions on which the place of a job that has nothing to do is moved: so that it does not fall out of
-// the server's backlog.
+// When to move the place of a job without work: otherwise it would fall out of the server's backlog.
 const (
 	moveEvery = 30 * time.Second
 	moveShare = 8 // after this part of the backlog
 )
 
-// shouldMove reports whether the place in the database is to follow the streams, without any changes.
+// shouldMove reports whether the place in the database should follow the streams, without any changes.
 func (f *feed) shouldMove() bool {
 	text, owed, bases := f.written()
 	switch {
 	case len(f.marks) == 0:
 		return false
-	case text == "" || owed != f.owes(): // the pass that was owed is over
+	case text == "" || owed != f.owes(): // the owed pass is over
 		return true
 	}
 	return slices.ContainsFunc(f.marks, func(m *mark) bool {
@@ -359,9 +357,9 @@ func (f *feed) shouldMove() bool {
 	})
 }
 
-// written is the place in the database, as far as can be known before the next run reads it: if all pages of the
-// batch were given away they are committed, or their run has failed and another one follows. Else a run would
-// begin for nothing after every batch that is long, and rest.
+// written is the place in the database, as far as the feed knows before the next run reads it: if all pages of the batch were yielded
+// they are committed, or their run has failed and another one follows. Otherwise a run would begin for nothing after every long batch,
+// and rest.
 func (f *feed) written() (text string, owed owed, bases map[*mark]follow.Position) {
 	b := f.batch
 	if b == nil || b.final == "" {
@@ -374,7 +372,7 @@ func (f *feed) written() (text string, owed owed, bases map[*mark]follow.Positio
 	return b.final, b.place.owed, bases
 }
 
-// works reports whether a run would do something, or has to say something.
+// works reports whether a run would have work, or something to report.
 func (f *feed) works() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,27 +9,25 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// Standing is how far what follows the streams for a job is.
+// Standing tells how far the feed of a job is.
 type Standing struct {
-	News            []News // since this was last asked for
+	News            []News // since the last call of Stand
 	PassOwed        bool
-	Pending, Budget int // bytes that the pending keys take, and may take
+	Pending, Budget int // bytes of the pending keys, and their limit
 	Masters         []Master
 }
 
-// Master is how far the stream of one master was followed.
+// Master tells how far the stream of one master was followed.
 type Master struct {
 	Address string
-	// Bytes is how much of its history has not been heard of, and Behind for how long that has been so.
+	// Bytes is how much of its history the feed has not received, Behind for how long that has been so.
 	Bytes  int64
 	Behind time.Duration
-	// BacklogUsed is the part of its backlog that is behind the place in the database: beyond 1 no leader can
-	// go on from there.
+	// BacklogUsed is the part of the master's backlog after the place in the database: beyond 1 no leader can continue there.
 	BacklogUsed float64
 }
 
-// Stand is how far what follows the stream for a job is, if anything does here. With masters it asks them where
-// their histories end.
+// Stand tells how far the feed of a job is, if this process has one. With masters it asks them for the ends of their histories.
 func Stand(ctx context.Context, store *redisconn.Store, job, key string, masters bool) (Standing, bool) {
 	made, ok := store.Attachment(attached(job, key))
 	if !ok {
@@ -43,7 +41,7 @@ func Stand(ctx context.Context, store *redisconn.Store, job, key string, masters
 	return f.stands(heads, time.Now()), true
 }
 
-// stands is how far it is. heads are the ends of the histories of its masters at a time, by their line.
+// stands tells how far the feed is. heads are the ends of the masters' histories at a time, by their lines.
 func (f *feed) stands(heads map[*line]follow.Position, now time.Time) Standing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,17 +61,16 @@ func (f *feed) stands(heads map[*line]follow.Position, now time.Time) Standing {
 	return s
 }
 
-// seenHead is where the history of a master ended at a time.
+// seenHead is the end of a master's history at a time.
 type seenHead struct {
 	offset int64
 	at     time.Time
 }
 
-// mostHeads bounds those that are kept of a master: of more every other one.
+// mostHeads bounds the kept ends of a master: above that, every other one is dropped.
 const mostHeads = 64
 
-// behind is for how long not all of the history has been heard of: since the first time at which it was seen to
-// go beyond where the mark is.
+// behind is for how long the feed has not received all of the history: since the first time that the history's end was beyond the mark.
 func (m *mark) behind(head int64, now time.Time) time.Duration {
 	m.heads = slices.DeleteFunc(m.heads, func(h seenHead) bool { return h.offset <= m.at.Offset })
 	if head <= m.at.Offset {
@@ -87,7 +84,7 @@ func (m *mark) behind(head int64, now time.Time) time.Duration {
 	return now.Sub(m.heads[0].at)
 }
 
-// ask asks each master that is followed for the end of its history; one that does not answer is left out.
+// ask asks each followed master for the end of its history; one that does not answer is left out.
 func (f *feed) ask(ctx context.Context) map[*line]follow.Position {
 	f.mu.Lock()
 	var lines []*line

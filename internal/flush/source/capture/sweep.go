@@ -21,7 +21,7 @@ func (c *Capture) Passed(st flush.Stage) flush.Passed {
 	return flush.Passed{Everything: b.debt > 0, Missed: b.missed, Confirmed: b.owed == owesDelete}
 }
 
-// reread is why all keys are read again.
+// reread is the reason to read all keys again.
 type reread struct {
 	reason Reason
 	why    string
@@ -35,7 +35,7 @@ func (c *Capture) Reread(changed flush.Changed, why string) {
 	}
 }
 
-// owe owes a pass, unless one is owed for that already.
+// owe owes a pass, unless one is already owed for that.
 func (f *feed) owe(r reread) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,8 +45,8 @@ func (f *feed) owe(r reread) {
 	}
 }
 
-// StillMissing implements flush.KeySweeper, for what no change accounts for. A command that has emptied the database meanwhile is
-// an error, or where on_flush is delete the business of the pass that follows.
+// StillMissing implements flush.KeySweeper, for records that no pending change accounts for. If a command has emptied the database
+// meanwhile, that is an error, or with on_flush: delete the work of the next pass.
 func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	missing, err := c.keys.StillMissing(ctx, records)
 	if err != nil || len(missing) == 0 || c.batch == nil || c.batch.owed == owesDelete {
@@ -84,8 +84,8 @@ func (c *Capture) Unaccounted(ctx context.Context, records []row.Record) ([]row.
 	return c.feed().unaccounted(c.batch, records), nil
 }
 
-// unaccounted are those of missing records for which the stream has named no change: the next batch does with a row whose
-// key is pending what has become of the key. After a break no change accounts for anything.
+// unaccounted returns the missing records whose keys have no pending change: if the key is pending, the next batch gives its row the
+// key's present state. After a break no change accounts for any record.
 func (f *feed) unaccounted(b *batch, missing []row.Record) []row.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
