@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// Backfill marks all keys of a source for the flush, from where an earlier one was. rate is how many keys it
-// marks a second at most; 0: as many as it can.
+// Backfill marks all keys of a source for the flush, from the place of an earlier backfill on. rate is the most keys that it marks a
+// second; 0: no limit.
 func Backfill(ctx context.Context, s Source, from State, rate int, progress func(State) error) error {
 	p := pace{rate: rate}
 	for state := from; state.Part < 1 || state.Place != ""; {

@@ -20,18 +20,18 @@ var ErrNoMarks = errors.New("every run of the job reads everything, so nothing h
 const (
 	// tableRows is how many rows are searched for in the source at a time.
 	tableRows = 1000
-	// mostSuspects is how many differences wait at most to be looked at again.
+	// mostSuspects is the most differences that may wait for their second look.
 	mostSuspects = 20_000
-	// systematic is how many differences of that many that were looked at again must all have lasted, so
-	// that the next ones are counted without another wait: a table that is empty is no race.
+	// systematic: after a second look at that many differences, all of them lasting, the next ones count without another wait: an empty
+	// table is no race.
 	systematic = 5000
 	// chunk is how many suspects are read at a time.
 	chunk = 1000
-	// longestWait is how long a difference waits at most to be looked at again.
+	// longestWait is how long a difference may wait for its second look.
 	longestWait = 10 * time.Second
-	// tries is how often a difference is looked at again before its record counts as moving.
+	// tries is how often a difference is compared again before its record counts as moving.
 	tries = 4
-	// defaultPct is the share of the rows, in percent, that a repair deletes, unless the job allows another one.
+	// defaultPct is the share of the rows, in percent, that a repair may delete, unless the job sets another one.
 	defaultPct = 10
 	// examplesOf is how many examples of each kind there are, unless the options say otherwise.
 	examplesOf = 5
@@ -39,23 +39,22 @@ const (
 
 // Options describe a comparison.
 type Options struct {
-	// Sample is the part of all keys that is compared, chosen by their hash; 0 or 1: all of them.
+	// Sample is the part of all keys that is compared, chosen by their hash; 0 or 1: all keys.
 	Sample float64
-	// Rate is how many keys and rows are read a second at most, also those that are not compared; 0: as fast as
-	// it goes.
+	// Rate is the most keys and rows that are read a second, including those that are not compared; 0: no limit.
 	Rate int
-	// Repair: what differs is marked, so that the flush writes it again. Everything is compared before the
-	// first mark is made, and marks never delete more rows than were found then, or than the job allows.
+	// Repair: differences are marked, so that the flush writes their rows again. Everything is compared before the first mark is made,
+	// and marks never delete more rows than that comparison found, or than the job allows.
 	Repair bool
-	// May, if set, fails if a repair must mark nothing. extra: it would mark rows without a record.
+	// May, if set, fails if a repair must make no mark. extra: it would mark rows without a record.
 	May func(ctx context.Context, extra bool) error
-	// Examples is how many of each kind are kept. Default 5.
+	// Examples is how many examples of each kind are kept. Default 5.
 	Examples int
-	// Flushed waits until a run of the flush has written everything that was in the source at a time;
-	// false: none will in a reasonable time.
+	// Flushed waits until a run of the flush has written everything that was in the source at a time; false: no run will end in a
+	// reasonable time.
 	Flushed func(ctx context.Context, since time.Time) (bool, error)
-	// Progress, if set, is called after every few keys: a comparison that goes on from there repeats what
-	// was not settled. Its error ends the comparison.
+	// Progress, if set, is called after every few keys: a comparison that continues there repeats the part that was not settled. Its
+	// error ends the comparison.
 	Progress func(State) error
 }
 
@@ -67,10 +66,10 @@ type Checker struct {
 	name    string // of the table
 	m       *mapping.Mapping
 	skipped []bool // columns of the plan that are not compared
-	// vanished finds rows without a record; nil: such rows are not searched for.
+	// vanished finds rows without a record; nil: such rows are not looked for.
 	vanished *mapping.Vanished
 	empties  bool // a row vanishes by NULL in all columns but its key
-	maxPct   int  // the share of the rows that a repair may delete
+	maxPct   int  // the share of the rows that a repair may delete, in percent
 	notes    []string
 	pace     pace
 }
@@ -136,8 +135,8 @@ func (k *Checker) prepareExtra(p flush.Policy) {
 	k.vanished = v
 }
 
-// Run compares, from where an earlier comparison was, until everything is compared; a repair then marks the
-// differences. Beside an error it returns how far it came.
+// Run compares, from the state of an earlier comparison on, until everything is compared; a repair then marks the differences. Beside an
+// error it returns its state.
 func (k *Checker) Run(ctx context.Context, from State) (State, error) {
 	r := &comparison{Checker: k, State: from, kept: from, suspects: map[string]suspect{}}
 	for _, note := range k.notes {
@@ -178,13 +177,12 @@ func (r *comparison) all(ctx context.Context) error {
 type comparison struct {
 	*Checker
 	State
-	// kept is the state as it was when nothing waited to be looked at again: a comparison that goes on from there
-	// counts nothing twice.
+	// kept is the last state without suspects: a comparison that continues there counts no difference twice.
 	kept     State
 	suspects map[string]suspect // by the text of the row's key
-	since    time.Time          // when the first of what waits began to
-	unmoved  bool               // no run of the flush has ended while one was waited for
-	surely   bool               // many differences were looked at again, and all have lasted
+	since    time.Time          // since when suspects wait
+	unmoved  bool               // a wait for a run of the flush has ended without one
+	surely   bool               // many differences got a second look, and all have lasted
 }
 
 // suspect is a row that differed when it was compared.
@@ -194,13 +192,13 @@ type suspect struct {
 	sum  uint64 // of the record that it was compared with
 }
 
-// keep notes that the state is one from which a comparison can go on.
+// keep notes the present state as one where a comparison can continue.
 func (r *comparison) keep() {
 	r.kept = r.State
 	r.kept.Result.Examples, r.kept.Result.Notes = slices.Clip(r.Result.Examples), slices.Clip(r.Result.Notes)
 }
 
-// again begins with the first record.
+// again starts at the first record.
 func (r *comparison) again() {
 	r.Table, r.Behind, r.Result.Marked, r.Marks = false, nil, 0, Result{}
 	if !r.Marking {
@@ -209,7 +207,7 @@ func (r *comparison) again() {
 	r.keep()
 }
 
-// found is where differences are counted.
+// found is the result that differences are counted in.
 func (r *comparison) found() *Result {
 	if r.Marking {
 		return &r.Marks
@@ -217,8 +215,8 @@ func (r *comparison) found() *Result {
 	return &r.Result
 }
 
-// waited reports whether some wait to be looked at again, and have for long, so that a comparison which goes on
-// elsewhere does not repeat too much.
+// waited reports whether suspects have waited long for their second look, so that a comparison which continues elsewhere does not repeat
+// too much.
 func (r *comparison) waited(some int) bool {
 	if some == 0 {
 		r.since = time.Time{}
@@ -230,7 +228,7 @@ func (r *comparison) waited(some int) bool {
 	return time.Since(r.since) > longestWait
 }
 
-// records compares all records with their rows. It returns why some may have been missed.
+// records compares all records with their rows. It returns the reason why some may have been missed.
 func (r *comparison) records(ctx context.Context) (missed, err error) {
 	share := 1.0
 	if r.vanished != nil {
@@ -277,14 +275,14 @@ func (r *comparison) first(ctx context.Context, records []row.Record) error {
 		}
 	}
 	err := r.compare(ctx, records, func(f finding) { r.suspects[f.text] = f.suspect })
-	if err == nil && len(r.suspects) >= mostSuspects { // those of one large set alone
+	if err == nil && len(r.suspects) >= mostSuspects { // one large set can have as many
 		err = r.settle(ctx)
 	}
 	return err
 }
 
-// spells notes a record whose row spells its key in another way: searched for by its row it would not be
-// found, and a row without a record is deleted.
+// spells notes a record whose row spells its key in another way: a search by the row would not find it, and a row without a record is
+// deleted.
 func (r *comparison) spells(record *row.Record) {
 	if r.vanished == nil || r.Misspelled || r.vanished.Spells(record) {
 		return
@@ -294,14 +292,14 @@ func (r *comparison) spells(record *row.Record) {
 		"UUID in capitals), and would look like one", shown(record.Key, true)))
 }
 
-// progress reports how far the comparison is; part is that of the work, also what is not settled.
+// progress reports the state of the comparison; part is the part of the work, including the part that is not settled.
 func (r *comparison) progress(part float64) error {
 	if r.options.Progress == nil {
 		return nil
 	}
 	part = min(part, 1)
 	if r.options.Repair {
-		part /= 2 // it compares, and then marks
+		part /= 2 // it compares first, and then marks
 	}
 	if r.Marking {
 		part += 0.5

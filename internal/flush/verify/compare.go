@@ -15,12 +15,12 @@ import (
 type finding struct {
 	suspect
 	text    string
-	member  string // of a set, shown
+	member  string // of a set, for an example
 	columns []Column
 	why     error
 }
 
-// member shows the member of a set that a record is; "" if its key tells it.
+// member is the member of a set for an example; "" if the key implies it.
 func (k *Checker) member(record *row.Record) string {
 	at := slices.Index(k.m.Inputs(), row.InputMember)
 	if at < 0 || !record.Inputs[at].OK || record.Inputs[at].Text == record.Key {
@@ -29,7 +29,7 @@ func (k *Checker) member(record *row.Record) string {
 	return shown(record.Inputs[at].Text, true)
 }
 
-// compare compares records with their rows, and calls each for those that differ.
+// compare compares records with their rows, and calls each for every difference.
 func (r *comparison) compare(ctx context.Context, records []row.Record, each func(finding)) error {
 	plan := r.m.Plan()
 	rows := make(map[string]row.Row, len(records))
@@ -111,7 +111,7 @@ func (r *comparison) read(ctx context.Context, keys [][]row.Value, wanted func(t
 		return have, nil
 	}
 	plan := r.m.Plan()
-	byCells := map[string]string{} // the texts of the keys by what the database shows for them
+	byCells := map[string]string{} // the texts of the keys by the database's spelling of them
 	err := r.table.ReadRows(ctx, plan, keys, func(cells []row.Raw) error {
 		text, ok := r.textOf(cells, keys, byCells)
 		if ok && wanted(text) {
@@ -125,7 +125,7 @@ func (r *comparison) read(ctx context.Context, keys [][]row.Value, wanted func(t
 	return have, nil
 }
 
-// textOf is the text of the key of a row, which the database may spell in another way.
+// textOf is the text of a row's key, which the database may spell in another way.
 func (r *comparison) textOf(cells []row.Raw, keys [][]row.Value, byCells map[string]string) (string, bool) {
 	plan := r.m.Plan()
 	values := make([]row.Value, len(plan.Key))
@@ -166,7 +166,7 @@ func (r *comparison) searched(cells []row.Raw, keys [][]row.Value, known map[str
 	return text, at >= 0
 }
 
-// spelled is the value of a text of a key's column, if that has one spelling only.
+// spelled is the value of a text of a key's column, if the value has one spelling only.
 func spelled(c row.Column, cell row.Raw) (row.Value, bool) {
 	if !cell.OK {
 		return row.Value{}, false
@@ -180,7 +180,7 @@ func spelled(c row.Column, cell row.Raw) (row.Value, bool) {
 	return row.Value{}, false
 }
 
-// differing are the columns in which a row differs.
+// differing are the columns with different values in a row.
 func (r *comparison) differing(ctx context.Context, made row.Row, key []row.Value, cells []row.Raw) ([]Column, error) {
 	plan := r.m.Plan()
 	var columns []Column
@@ -217,7 +217,7 @@ func shown(text string, ok bool) string {
 	return text
 }
 
-// flushed waits for a run of the flush, and notes if there is none.
+// flushed waits for a run of the flush, and notes in the result if none ends.
 func (r *comparison) flushed(ctx context.Context, since time.Time) error {
 	if r.options.Flushed == nil || r.unmoved || r.surely {
 		return context.Cause(ctx)
@@ -227,7 +227,7 @@ func (r *comparison) flushed(ctx context.Context, since time.Time) error {
 		return err
 	}
 	if !ok {
-		r.unmoved = true // the next ones would wait as long for nothing
+		r.unmoved = true // the next suspects would wait as long for nothing
 		r.Result.note("no run of the job has ended well while it was waited for, so some differences may just wait to be flushed")
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pace keeps to a rate.
+// pace limits work to a rate.
 type pace struct {
 	rate  int // a second; 0: any
 	began time.Time
@@ -23,7 +23,7 @@ func (p *pace) rest(ctx context.Context, n int) error {
 	p.done += n
 	due := p.began.Add(time.Duration(float64(p.done) / float64(p.rate) * float64(time.Second)))
 	wait := time.Until(due)
-	if wait < -time.Second { // what was slower before is not made up for
+	if wait < -time.Second { // slow phases are not made up for
 		p.began, p.done = time.Now(), 0
 	}
 	select {

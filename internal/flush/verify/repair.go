@@ -12,11 +12,11 @@ import (
 // ErrMoreExtra says that more rows have no record now than when a repair counted them.
 var ErrMoreExtra = errors.New("more rows have no record now than before the repair began to mark them")
 
-// repairAll marks what differs. It compares everything once more, since a mark is made only for what differs
-// still. The flush deletes the row of a marked key that has no record, so the guards are those of a pass:
-// before the first mark the share of such rows, and from then on their number.
+// repairAll marks the differences. It compares everything once more, since a mark needs a difference that still exists. The flush deletes
+// the row of a marked key that has no record, so the guards are those of a pass: before the first mark the share of such rows, and from
+// then on their number.
 func (r *comparison) repairAll(ctx context.Context) error {
-	if may := r.options.May; may != nil { // also where the repair goes on: the job may be another one
+	if may := r.options.May; may != nil { // also if the repair continues in another process: the job may be another one
 		if err := may(ctx, r.Result.Extra > 0); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (r *comparison) checkShown() error {
 		r.name, ErrMoreExtra, r.Result.Extra)
 }
 
-// mark has keys flushed again, where that is wanted and everything was compared.
+// mark makes the flush write keys again, in a repair that has compared everything.
 func (r *comparison) mark(ctx context.Context, keys []string) error {
 	if !r.Marking || len(keys) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Kind is in what way a row differs from the source.
+// Kind is the way in which a row differs from the source.
 type Kind string
 
 // The kinds of differences.
@@ -14,26 +14,26 @@ const (
 	Missing   Kind = "missing"   // the record has no row
 	Different Kind = "different" // the row has other values
 	Extra     Kind = "extra"     // the row has no record
-	Unfit     Kind = "unfit"     // the record does not fit the table, and is a dead letter
+	Unfit     Kind = "unfit"     // the record does not fit the table, and becomes a dead letter
 )
 
 // Kinds lists them.
 func Kinds() []Kind { return []Kind{Missing, Different, Extra, Unfit} }
 
-// Result is what a comparison has found so far.
+// Result holds the findings of a comparison so far.
 type Result struct {
-	Records int64 `json:"records"` // that were compared
-	Rows    int64 `json:"rows"`    // that were searched for in the source
+	Records int64 `json:"records"` // compared
+	Rows    int64 `json:"rows"`    // searched for in the source
 	// Missing, Different, Extra and Unfit count the differences of each kind.
 	Missing   int64 `json:"missing"`
 	Different int64 `json:"different"`
 	Extra     int64 `json:"extra"`
 	Unfit     int64 `json:"unfit"`
-	// Moving are records that changed each time they were read: whether their rows follow is not known.
+	// Moving are records that changed each time they were read: whether their rows follow is unknown.
 	Moving   int64     `json:"moving,omitzero"`
 	Marked   int64     `json:"marked,omitzero"` // differences that will be flushed again
 	Examples []Example `json:"examples,omitempty"`
-	Notes    []string  `json:"notes,omitempty"` // what was not compared, and why
+	Notes    []string  `json:"notes,omitempty"` // parts that were not compared, and why
 }
 
 // Differences is the number of all differences.
@@ -59,9 +59,9 @@ func (r *Result) counter(k Kind) *int64 {
 type Example struct {
 	Kind    Kind     `json:"kind"`
 	Key     string   `json:"key"`             // in Redis
-	Member  string   `json:"member,omitzero"` // of the set that the key has, if each is a row
+	Member  string   `json:"member,omitzero"` // of the set under the key, if each member is a row
 	Columns []Column `json:"columns,omitempty"`
-	Why     string   `json:"why,omitzero"` // a record is unfit
+	Why     string   `json:"why,omitzero"` // why the record is unfit
 }
 
 // Column is a column that differs. Values are cut; "NULL" is NULL.
@@ -78,31 +78,30 @@ func (r *Result) note(text string) {
 	}
 }
 
-// State is how far a comparison is. It can go on from there in another process.
+// State is the state of a comparison, which can continue there in another process.
 type State struct {
-	// Place is up to where the source was read; see Source.Keys.
+	// Place is the place up to which the source was read; see Source.Keys.
 	Place string `json:"place,omitzero"`
-	// Table: all of the source was read, and rows are searched for in it, behind Behind.
+	// Table: all of the source was read, and rows after Behind are searched for in it.
 	Table  bool  `json:"table,omitzero"`
 	Behind Texts `json:"behind,omitempty"`
-	// Misspelled: rows are not searched for, as a key says something in another way than its row.
+	// Misspelled: rows are not searched for, since a key is spelled in another way in its row.
 	Misspelled bool `json:"misspelled,omitzero"`
-	// Rounds is how often all of the source was read, and keys may have been missed.
+	// Rounds counts the complete readings of the source that may have missed keys.
 	Rounds int `json:"rounds,omitzero"`
-	// Marking: a repair has compared everything, and marks the differences. Marks counts those that it finds again,
-	// and Result stays as it was but for Result.Marked.
+	// Marking: a repair has compared everything, and marks the differences. Marks counts the differences that it finds again, and Result
+	// stays as it was except Result.Marked.
 	Marking bool   `json:"marking,omitzero"`
 	Marks   Result `json:"marks,omitzero"`
-	// Part is how much of the work is done, from 0 to 1.
+	// Part is the part of the work that is done, from 0 to 1.
 	Part   float64 `json:"part"`
 	Result Result  `json:"result"`
 }
 
-// mostRounds is how often all of a source is read at most.
+// mostRounds is the most complete readings of a source.
 const mostRounds = 3
 
-// missed makes the work begin again if keys may have been missed; false if they were not, or it happens again and
-// again, which is noted.
+// missed makes the work start again if keys may have been missed; false if they were not, or if that happened too often, which it notes.
 func (s *State) missed(why error) (again bool) {
 	if why == nil {
 		return false
@@ -115,7 +114,7 @@ func (s *State) missed(why error) (again bool) {
 	return true
 }
 
-// Texts are texts of any bytes, of which JSON keeps every one: as base64.
+// Texts are texts of any bytes, and JSON keeps every byte: as base64.
 type Texts []string
 
 // MarshalJSON implements json.Marshaler.

@@ -12,8 +12,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// same reports whether a column has a value, given the text that the database has for it. sure is false
-// where only the database can tell.
+// same reports whether a column has a value, given the database's text for it. sure is false where only the database can tell.
 func same(c row.Column, want row.Value, have row.Raw) (equal, sure bool) {
 	if want.IsNull() || !have.OK {
 		return want.IsNull() && !have.OK, true
@@ -30,7 +29,7 @@ func same(c row.Column, want row.Value, have row.Raw) (equal, sure bool) {
 		return sameNumber(want.NumberText(), have.Text), true
 	case row.KindFloat:
 		equal := sameFloat(c, want.Float(), have.Text)
-		return equal, equal // a server may be set to show fewer digits
+		return equal, equal // a server may show fewer digits
 	case row.KindBoolean:
 		return sameBoolean(want.Bool(), have.Text), true
 	case row.KindTimestamp:
@@ -76,7 +75,7 @@ func sameFloat(c row.Column, want float64, text string) bool {
 	switch {
 	case c.Bits == 32:
 		return float32(have) == float32(want)
-	case c.Precision > 0: // it rounds to so many digits
+	case c.Precision > 0: // it rounds to that many digits
 		return math.Abs(have-want) < math.Pow10(-c.Scale)/2
 	}
 	return have == want
@@ -92,7 +91,7 @@ func sameBoolean(want bool, text string) bool {
 	return false
 }
 
-// instants are the layouts in which databases write times; without an offset it is UTC.
+// instants are the databases' layouts of times; without an offset the time is UTC.
 var instants = []string{
 	"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.RFC3339Nano, time.DateOnly,
 }
@@ -106,8 +105,7 @@ func instant(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// sameJSON compares what texts mean: the order of members and the spelling of numbers and strings are not
-// part of that.
+// sameJSON compares the meaning of texts: the order of members and the spelling of numbers and strings do not count.
 func sameJSON(a, b string) bool {
 	if a == b {
 		return true

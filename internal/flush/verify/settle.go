@@ -11,7 +11,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// settle looks at the suspects again until each is no difference, one that lasts, or moving.
+// settle compares the suspects again until each is no difference, one that lasts, or moving.
 func (r *comparison) settle(ctx context.Context) error {
 	all, before := len(r.suspects), r.found().Differences()
 	for range tries {
@@ -35,7 +35,7 @@ func (r *comparison) settle(ctx context.Context) error {
 	return nil
 }
 
-// judge finds out whether what differs is no race.
+// judge decides whether further differences count without a second look.
 func (r *comparison) judge(suspects int, lasted int64) {
 	if lasted < int64(suspects) {
 		r.surely = false
@@ -45,8 +45,7 @@ func (r *comparison) judge(suspects int, lasted int64) {
 	}
 }
 
-// lookAgain compares some suspects again. Those whose record is the same as before, and again after the row was
-// read, are decided.
+// lookAgain compares some suspects again. It decides the suspects whose record is the same as before, and again after the row was read.
 func (r *comparison) lookAgain(ctx context.Context, texts []string) error {
 	records, err := r.reread(ctx, texts)
 	if err != nil {
@@ -60,7 +59,7 @@ func (r *comparison) lookAgain(ctx context.Context, texts []string) error {
 	for _, text := range texts {
 		if _, differ := differs[text]; differ {
 			still = append(still, text)
-		} else { // also where the record is gone, or has another key now: then its row is another one
+		} else { // also if the record is gone, or has another key now: then its row is another one
 			delete(r.suspects, text)
 		}
 	}
@@ -134,7 +133,7 @@ func (r *comparison) reread(ctx context.Context, texts []string) (map[string]row
 
 // rows searches for the rows of the table in the source.
 func (r *comparison) rows(ctx context.Context) error {
-	var missing []row.Record // that were not found when they were searched for
+	var missing []row.Record // not found by the first search
 	for behind := r.Behind; ; {
 		texts, err := r.keyRows(ctx, behind)
 		if err != nil {
@@ -172,7 +171,7 @@ func (r *comparison) rows(ctx context.Context) error {
 	}
 }
 
-// keyRows are the keys of the next rows of the table.
+// keyRows returns the keys of the next rows of the table.
 func (r *comparison) keyRows(ctx context.Context, texts []string) ([][]string, error) {
 	var behind []row.Value
 	if texts != nil {
@@ -188,12 +187,12 @@ func (r *comparison) keyRows(ctx context.Context, texts []string) ([][]string, e
 	return found, nil
 }
 
-// chosenRows are the records that rows of the sample are made of, as far as the keys tell.
+// chosenRows are the records of the rows in the sample, as far as the keys tell.
 func (r *comparison) chosenRows(texts [][]string) []row.Record {
 	var records []row.Record
 	for i := range texts {
 		if !r.vanished.Live(texts[i]) {
-			continue // what is NULL has vanished already
+			continue // a row with NULL there has vanished already
 		}
 		record := r.vanished.Record(texts[i])
 		record.Key = r.source.KeyOf(&record)
@@ -240,12 +239,12 @@ func (r *comparison) emptied(cells []row.Raw) bool {
 	return r.empties
 }
 
-// extra counts those of some rows without a record that are still there.
+// extra counts the rows without a record that still exist.
 func (r *comparison) extra(ctx context.Context, missing []row.Record) error {
 	var keys [][]row.Value
 	redis := map[string]string{} // the keys in Redis by the texts of the rows' keys
 	for i := range missing {
-		made, text, err := r.convert(&missing[i]) // of a record that is gone the key alone
+		made, text, err := r.convert(&missing[i]) // for a missing record only the key
 		if err != nil {
 			return fmt.Errorf("table %q: %w", r.name, err)
 		}
@@ -256,7 +255,7 @@ func (r *comparison) extra(ctx context.Context, missing []row.Record) error {
 	if err != nil {
 		return err
 	}
-	// A record that came back meanwhile, and was flushed at once, explains its row.
+	// A record that came back meanwhile, and was flushed at once, accounts for its row.
 	missing, err = r.source.StillMissing(ctx, slices.DeleteFunc(missing, func(record row.Record) bool {
 		_, text, _ := r.convert(&record)
 		return have[text] == nil || r.emptied(have[text])

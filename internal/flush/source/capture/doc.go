@@ -18,7 +18,8 @@
 // What fails, and what then:
 //
 //   - A connection breaks: the line joins again, at the least position of its feeds. A run fails if that takes long.
-//   - The server no longer has a position (backlog too small, another history, a lossy failover), or the keys of a command are unknown: a pass.
+//   - The server no longer has a position (backlog too small, another history, a lossy failover), or the keys of a command are
+//     unknown: a pass.
 //   - Too many keys are pending: they are dropped, and a pass reads all keys.
 //   - A command empties the database: on_flush decides, and stop waits for an operator.
 //   - A run or its process dies: the next one begins at the place in the database, and receives the later changes again.
