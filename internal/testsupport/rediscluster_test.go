@@ -95,6 +95,12 @@ func TestSlotMovesWithItsKeysWhileClientsUseIt(t *testing.T) {
 	if cl.Owner("{a}") != from {
 		t.Error("the slot has not moved back")
 	}
+	// Servers that move whole slots keep a record of it.
+	whole, err := cl.Daemon().MovesWhole()
+	moves, unknown := redis.Values(to.Conn().Do("CLUSTER", "GETSLOTMIGRATIONS"))
+	if err != nil || whole != (unknown == nil) || whole && len(moves) == 0 {
+		t.Errorf("it moves slots whole: %v, %v; its record: %v, %v", whole, err, moves, unknown)
+	}
 }
 
 // A view names who has a slot; a slot that is taken leaves its keys behind; a move that was begun and not finished is mended,

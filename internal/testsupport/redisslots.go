@@ -1,6 +1,7 @@
 package testsupport
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -209,13 +210,47 @@ func (m *SlotMove) Finish() error {
 	return nil
 }
 
-// MoveSlot moves the slot of key with all its keys to a master, while clients use it.
+// MoveSlot moves the slot of key with all its keys to a master, while clients use it: in the way that the servers have for it.
+// Valkey 9 moves a whole slot by itself, earlier servers have their keys moved by MIGRATE.
 func (c *RedisClusterDaemon) MoveSlot(key string, to *RedisDaemon) error {
+	whole, err := c.MovesWhole()
+	if err != nil {
+		return err
+	}
+	if whole {
+		return c.moveWhole(key, to)
+	}
 	m, err := c.BeginMove(key, to)
 	if err != nil {
 		return err
 	}
 	return m.Finish()
+}
+
+// MovesWhole reports whether the servers know CLUSTER MIGRATESLOTS.
+func (c *RedisClusterDaemon) MovesWhole() (bool, error) {
+	known, err := redis.Values(c.members[0].do("COMMAND", "INFO", "cluster|migrateslots"))
+	return len(known) == 1 && known[0] != nil, err
+}
+
+// moveWhole lets the owner of a slot give it to another master: it copies the keys and follows their changes, as to a replica,
+// and hands the slot over when no change is left. It returns once all nodes have heard of it.
+func (c *RedisClusterDaemon) moveWhole(key string, to *RedisDaemon) error {
+	m, err := c.newMove(key, to)
+	if err != nil {
+		return err
+	}
+	if _, err := m.from.do("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", m.slot, m.slot, "NODE", m.toID); err != nil {
+		return err
+	}
+	return await(failoverWithin, fmt.Sprintf("slot %d has moved", m.slot), func() error {
+		me, err := to.clusterSelf()
+		if err == nil && !me.has(m.slot) {
+			moves, _ := m.from.do("CLUSTER", "GETSLOTMIGRATIONS") // for the message alone
+			err = fmt.Errorf("%s does not have it yet: %v", to.Addr(), moves)
+		}
+		return errors.Join(err, c.NodesAgree())
+	})
 }
 
 // AwaitAgreement waits until all nodes would serve, and have heard which slots have moved where. A master may have no replica.
