@@ -11,6 +11,7 @@ CHAOS_TIME   ?= 2m
 CHAOS_FAULTS ?= 200
 CHAOS_DESIGN ?=
 CHAOS_TOPOLOGY ?=
+CHAOS_POOLER ?=
 
 # The version comes from git describe above. Stamping by the go command itself
 # fails in a clone that belongs to somebody else.
@@ -106,8 +107,8 @@ crash: test-deps ## stop every source in every database at every passing of ever
 	@CRASH=all CGO_ENABLED=1 bash -o pipefail -c "go test -race -count=1 -timeout 60m -v ./test/crash | grep -v '^ *\(=== \|--- PASS\)'"
 
 .PHONY: chaos-flush
-chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database
-	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
+chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database; CHAOS_POOLER=1: with PgBouncer before it
+	CHAOS_TIME=$(CHAOS_TIME) CHAOS_POOLER=$(CHAOS_POOLER) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
 
 .PHONY: chaos-capture
 chaos-capture: test-deps ## change a Redis behind Sentinels, and a Cluster, by every command, break all that captures it, and compare the tables; CHAOS_TOPOLOGY=cluster: that one

@@ -58,7 +58,7 @@ type Database struct {
 	server *SQLDaemon // nil for SQLite
 	t      testing.TB // nil outside tests
 	own    *Server    // nil if the server is shared with other tests
-	pooler *Daemon    // nil if the DSN is the server's
+	pooler *Pooler    // nil if the DSN is the server's
 }
 
 // CreateDatabase makes an empty database on this server.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -27,6 +30,15 @@ func Pooled(t testing.TB) *Database {
 	return Postgres(t).behind(t, "transaction")
 }
 
+// StartPooled is Pooled with a PostgreSQL of this test alone.
+func StartPooled(t testing.TB) *Database {
+	t.Helper()
+	return StartPostgres(t).behind(t, "transaction")
+}
+
+// Pooler is the PgBouncer before a database of Pooled or StartPooled.
+func (db *Database) Pooler() *Pooler { return db.pooler }
+
 // behind is the same database with the address of a PgBouncer.
 func (db *Database) behind(t testing.TB, mode string) *Database {
 	t.Helper()
@@ -34,23 +46,52 @@ func (db *Database) behind(t testing.TB, mode string) *Database {
 	if err != nil {
 		t.Fatalf("start a PgBouncer for this test: %v", err)
 	}
-	newServer(t, d)
+	newServer(t, d.Daemon)
 	behind := *db
 	behind.pooler = d
 	behind.DSN = db.server.engine.dsn(d.Addr(), db.name)
 	return &behind
 }
 
-func replaceHost(dsn, host string) (string, error) {
-	u, err := url.Parse(dsn)
-	if err != nil {
-		return "", err
-	}
-	u.Host = host
-	return u.String(), nil
+// Pooler is a PgBouncer whose settings can be changed.
+type Pooler struct {
+	*Daemon
+	ini string // path of the file of settings, without its port
+
+	mu       sync.Mutex
+	settings map[string]string
 }
 
-func runPgBouncer(dsn, mode string) (*Daemon, error) {
+// Set changes a setting of a PgBouncer that runs, or is started again later.
+func (p *Pooler) Set(name, value string) error {
+	p.mu.Lock()
+	p.settings[name] = value
+	p.mu.Unlock()
+	if err := p.write(p.port); err != nil {
+		return err
+	}
+	p.Daemon.mu.Lock()
+	defer p.Daemon.mu.Unlock()
+	return p.proc.Signal(syscall.SIGHUP)
+}
+
+// write writes the file of settings. PgBouncer reads a file whole when it is told to.
+func (p *Pooler) write(port int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%s\n[pgbouncer]\nlisten_port = %d\n", p.settings[serverPort], port)
+	for _, name := range slices.Sorted(maps.Keys(p.settings)) {
+		if name != serverPort {
+			text += fmt.Sprintf("%s = %s\n", name, p.settings[name])
+		}
+	}
+	return os.WriteFile(p.ini+strconv.Itoa(port), []byte(text), 0o644)
+}
+
+// serverPort is the port of the PostgreSQL among the settings.
+const serverPort = "port"
+
+func runPgBouncer(dsn, mode string) (*Pooler, error) {
 	program, err := lookProgram("pgbouncer")
 	if err != nil {
 		return nil, err
@@ -71,33 +112,33 @@ func runPgBouncer(dsn, mode string) (*Daemon, error) {
 	if err != nil {
 		return nil, sd.Fail(err)
 	}
-	users, ini := filepath.Join(dir, "users"), filepath.Join(dir, "pgbouncer.ini")
+	users := filepath.Join(dir, "users")
 	if err := os.WriteFile(users, []byte(`"app" ""`+"\n"), 0o644); err != nil {
 		return nil, sd.Fail(err)
 	}
-	config := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nunix_socket_dir =\n"+
-		"auth_type = trust\nauth_file = %s\npool_mode = %s\nserver_round_robin = 1\nmin_pool_size = 3\ndefault_pool_size = 12\n",
-		server.Port(), users, mode)
-	d := &Daemon{name: "pgbouncer", dir: sd, cred: cred, stop: syscall.SIGINT}
-	d.argv = func(port int) []string { return []string{program, "--quiet", ini + strconv.Itoa(port)} }
-	d.ready = func(ctx context.Context, d *Daemon) error {
-		through, err := replaceHost(dsn, d.Addr())
-		if err != nil {
-			return err
-		}
-		db, err := sql.Open("pgx", through+"&default_query_exec_mode=simple_protocol")
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		var one int
-		return db.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+	p := &Pooler{Daemon: &Daemon{name: "pgbouncer", dir: sd, cred: cred, stop: syscall.SIGINT}, ini: filepath.Join(dir, "pgbouncer.ini")}
+	p.settings = map[string]string{
+		serverPort: server.Port(), "listen_addr": "127.0.0.1", "unix_socket_dir": "", "auth_type": "trust", "auth_file": users, "pool_mode": mode,
+		"admin_users": "app",
+		// Two transactions in a row have different sessions of the server.
+		"server_round_robin": "1", "min_pool_size": "3", "default_pool_size": "12",
 	}
-	d.before = func(port int) error {
-		return os.WriteFile(ini+strconv.Itoa(port), fmt.Appendf(nil, "%slisten_port = %d\n", config, port), 0o644)
-	}
-	if err := d.start(); err != nil {
+	p.before = p.write
+	p.argv = func(port int) []string { return []string{program, "--quiet", p.ini + strconv.Itoa(port)} }
+	p.ready = func(ctx context.Context, d *Daemon) error { return answers(ctx, d.Addr()) }
+	if err := p.start(); err != nil {
 		return nil, sd.Fail(err)
 	}
-	return d, nil
+	return p, nil
+}
+
+// answers asks the PgBouncer at an address itself: the PostgreSQL may be down.
+func answers(ctx context.Context, addr string) error {
+	db, err := sql.Open("pgx", "postgres://app@"+addr+"/pgbouncer?sslmode=disable&default_query_exec_mode=simple_protocol")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var version string
+	return db.QueryRowContext(ctx, "SHOW VERSION").Scan(&version)
 }

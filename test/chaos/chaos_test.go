@@ -22,7 +22,11 @@ const ordinary = 15 * time.Second
 func TestChaos(t *testing.T) {
 	total, seed, strict := plan(t)
 	fmt.Printf("chaos for %v with CHAOS_SEED=%d\n", total, seed)
-	schedule := draw(seed, total)
+	of := traits
+	if pooled() {
+		of = poolerTraits
+	}
+	schedule := draw(of, seed, total)
 	l := newLab(t, seed)
 	defer l.Keep(t, "chaos", seed, l.logs)
 

@@ -4,6 +4,7 @@
 // knows from the generator alone.
 //
 //	make chaos CHAOS_TIME=2m              # CHAOS_SEED=N replays a schedule of faults
+//	make chaos-flush CHAOS_POOLER=1       # with a PgBouncer in transaction mode before PostgreSQL
 //
 // The parts: a schedule is drawn from the seed (schedule); the lab's one goroutine
 // carries it out and starts again what dies, as systemd would (lab, faults,

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"baton/internal/testsupport"
@@ -87,7 +88,7 @@ func (l *lab) strike(f fault) {
 	}
 	unit, node := l.keeper.Standing(node)
 	s := strike{fault: f, target: unit.ID, begun: time.Now()}
-	if f.place == atRedis || f.place == atDB {
+	if slices.Contains([]place{atRedis, atDB, atPooler, ofPooler}, f.place) {
 		s.target = string(f.place)
 	}
 	l.At(s.begun, "FAULT %v (%s)", f, s.target)
@@ -128,6 +129,12 @@ func (l *lab) begin(i int, f fault, u *cluster.Unit, w ways) (end func()) {
 		l.background.Go(func() { l.freeze(i, l.redis.Daemon(), f.lasts) })
 	case dbFreeze:
 		l.background.Go(func() { l.freeze(i, l.db.Server().Daemon(), f.lasts) })
+	case poolerKill:
+		l.background.Go(func() { l.crash(i, l.db.Pooler().Daemon, f.lasts) })
+	case poolerFreeze:
+		l.background.Go(func() { l.freeze(i, l.db.Pooler().Daemon, f.lasts) })
+	case poolerSession, poolerStatement, poolerShort:
+		return l.setPooler(f.kind)
 	case redisCut, redisForget, redisBlock, redisHang, redisMute:
 		return cutWay(f.kind, w.redis)
 	case unplug:
@@ -141,6 +148,22 @@ func (l *lab) begin(i int, f fault, u *cluster.Unit, w ways) (end func()) {
 		return cutWay(f.kind, w.db)
 	}
 	return nil
+}
+
+// setPooler changes a setting of the pooler until its end is called.
+func (l *lab) setPooler(k kind) (end func()) {
+	set := map[kind][3]string{
+		poolerSession:   {"pool_mode", "session", "transaction"},
+		poolerStatement: {"pool_mode", "statement", "transaction"},
+		poolerShort:     {"server_lifetime", "1", "3600"},
+	}[k]
+	to := func(value string) {
+		if err := l.db.Pooler().Set(set[0], value); err != nil {
+			l.Wrong("the pooler's %s cannot be set: %v", set[0], err)
+		}
+	}
+	to(set[1])
+	return func() { to(set[2]) }
 }
 
 func cutWay(k kind, p *testsupport.Proxy) (end func()) {

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -146,11 +147,29 @@ type lab struct {
 // ways are how one node reaches the servers.
 type ways struct{ redis, db *testsupport.Proxy }
 
+// pooled says whether PgBouncer is before PostgreSQL.
+func pooled() bool { return os.Getenv("CHAOS_POOLER") != "" }
+
+func start(t *testing.T) *testsupport.Database {
+	t.Helper()
+	if pooled() {
+		return testsupport.StartPooled(t)
+	}
+	return testsupport.StartPostgres(t)
+}
+
 func newLab(t *testing.T, seed uint64) *lab {
 	t.Helper()
 	l := &lab{t: t, Record: &nemesis.Record{}}
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
-	l.db = testsupport.StartPostgres(t)
+	if l.db = start(t); pooled() {
+		// It tries again at once to reach a PostgreSQL that has crashed; and each client may have a session of its own.
+		for name, value := range map[string]string{"server_login_retry": "1", "default_pool_size": "60"} {
+			if err := l.db.Pooler().Set(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	l.db.Exec(t, tablesSQL)
 	for table, value := range map[string]string{"articles": "views", "hits": "hits", "users": "version", "sessions": "version",
 		"plays": "plays", "downloads": "n", "orders": "n", "visits": "n"} {

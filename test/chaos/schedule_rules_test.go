@@ -7,10 +7,10 @@ import (
 )
 
 func TestScheduleFollowsFromItsSeed(t *testing.T) {
-	if !reflect.DeepEqual(draw(7, time.Minute), draw(7, time.Minute)) {
+	if !reflect.DeepEqual(draw(traits, 7, time.Minute), draw(traits, 7, time.Minute)) {
 		t.Error("the same seed gives another schedule")
 	}
-	if reflect.DeepEqual(draw(7, time.Minute), draw(8, time.Minute)) {
+	if reflect.DeepEqual(draw(traits, 7, time.Minute), draw(traits, 8, time.Minute)) {
 		t.Error("two seeds give the same schedule")
 	}
 }
@@ -23,7 +23,8 @@ func TestScheduleIsDenseAndPausesAndEnds(t *testing.T) {
 	}{{2 * time.Minute, 56, 8}, {15 * time.Second, 7, 0}} {
 		seen := map[kind]int{}
 		for seed := range uint64(500) {
-			faults := draw(seed, c.total)
+			of := [][]trait{traits, poolerTraits}[seed%2]
+			faults := draw(of, seed, c.total)
 			if len(faults) < c.faults {
 				t.Fatalf("seed %d: %d faults in %v", seed, len(faults), c.total)
 			}
@@ -43,7 +44,7 @@ func TestScheduleIsDenseAndPausesAndEnds(t *testing.T) {
 				t.Fatalf("seed %d: the last fault is over at %v of %v, with %d pauses", seed, healed, c.total, pauses)
 			}
 		}
-		for _, tr := range traits {
+		for _, tr := range poolerTraits {
 			if seen[tr.kind] == 0 {
 				t.Errorf("in %v: never %s", c.total, tr.kind)
 			}

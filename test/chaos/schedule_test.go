@@ -30,6 +30,13 @@ const (
 	dbHang       kind = "way to PostgreSQL: hangs"
 	dbMute       kind = "way to PostgreSQL: replies hang"
 	unplug       kind = "every way hangs"
+
+	poolerKill   kind = "SIGKILL of the pooler"
+	poolerFreeze kind = "SIGSTOP of the pooler"
+	poolerShort  kind = "server_lifetime of the pooler is a second"
+	// Within a pool_mode of another kind baton waits, or goes on; behind that nothing is wrong.
+	poolerSession   kind = "pool_mode of the pooler is session"
+	poolerStatement kind = "pool_mode of the pooler is statement"
 )
 
 // place is what only one fault at a time may be at.
@@ -40,6 +47,8 @@ const (
 	atFreezer place = "freezer" // other nodes may be killed while one is frozen
 	atRedis   place = "redis"
 	atDB      place = "database"
+	atPooler  place = "pooler"
+	ofPooler  place = "settings of the pooler"
 	onRedis   place = "way to redis"
 	onDB      place = "way to database"
 	onBoth    place = "every way" // may overlap with a fault of one: the way is whole when either ends
@@ -111,9 +120,18 @@ const (
 	slotEvery = 500 * time.Millisecond
 )
 
+// poolerTraits are of an installation with PgBouncer before PostgreSQL.
+var poolerTraits = append([]trait{
+	{poolerKill, atPooler, 6, 0, 0.5},
+	{poolerFreeze, atPooler, 3, 0.25, 2},
+	{poolerShort, ofPooler, 3, 1, 4},
+	{poolerSession, ofPooler, 3, 0.5, 3},
+	{poolerStatement, ofPooler, 2, 0.25, 2},
+}, traits...)
+
 // draw makes the schedule of a seed: faults that overlap, and pauses in which nothing
 // is broken wherever the pace allows it. All faults are over at total.
-func draw(seed uint64, total time.Duration) []fault {
+func draw(of []trait, seed uint64, total time.Duration) []fault {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	between := func(lo, hi time.Duration) time.Duration {
 		return lo + time.Duration(rng.Int64N(int64(hi-lo)+1)).Round(time.Millisecond)
@@ -122,7 +140,7 @@ func draw(seed uint64, total time.Duration) []fault {
 	busy := map[place]time.Duration{} // until when
 	healed := time.Duration(0)        // when all faults so far are over
 	for at := 300 * time.Millisecond; at < total; {
-		t := pick(rng, busy, at)
+		t := pick(of, rng, busy, at)
 		f := fault{kind: t.kind, place: t.place, at: at, node: rng.IntN(nodes), leader: rng.IntN(4) > 0, intoSlot: -1}
 		if t.longest > 0 {
 			f.lasts = min(between(scale(t.least), scale(t.longest)), total-at)
@@ -147,10 +165,10 @@ func scale(leases float64) time.Duration {
 }
 
 // pick draws a kind of fault whose place is not broken already.
-func pick(rng *rand.Rand, busy map[place]time.Duration, at time.Duration) trait {
+func pick(of []trait, rng *rand.Rand, busy map[place]time.Duration, at time.Duration) trait {
 	var free []trait
 	sum := 0
-	for _, t := range traits {
+	for _, t := range of {
 		if busy[t.place] <= at {
 			free = append(free, t)
 			sum += t.weight
