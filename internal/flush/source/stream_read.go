@@ -75,7 +75,7 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 		}
 		page = append(page, entries.waits[:n]...)
 		if entries.waits = entries.waits[n:]; len(entries.waits) == 0 {
-			entries.waits = nil // or the page would keep a record of the next one in memory
+			entries.waits = nil // an empty slice would keep its records in memory
 		}
 		r.advance(last, n)
 		if len(entries.waits) == 0 && entries.ended {

@@ -14,33 +14,31 @@ import (
 	"baton/internal/flush/row"
 )
 
-// List collects ids and sorts them. It has no pointer for each id: the garbage
-// collector would follow a million of them again and again while pages are written.
+// List collects ids and sorts them. It has no pointer for each id: the garbage collector would follow a million of them again and again
+// while pages are written.
 type List struct {
 	text     []byte
-	places   []row.Ranked // where the texts are
-	integers bool         // all are, of a list that is sorted
+	places   []row.Ranked // the places of the texts
+	integers bool         // all ids are integers; known after Sort
 }
 
-// Sized makes a list for about so many ids.
+// Sized makes a list for about that many ids.
 func Sized(n int) *List { return &List{places: make([]row.Ranked, 0, n)} }
 
-// Cost is what an id takes beside its text: a place, another one while they are sorted, and the
-// spare capacity of the slices.
+// Cost is the memory of an id beside its text: a place, another one while they are sorted, and the spare capacity of the slices.
 const Cost = 40
 
-// bytes is what the list takes.
+// bytes is the memory of the list.
 func (p *List) bytes() int { return len(p.text) + Cost*len(p.places) }
 
-// Full says whether another id would be too much. Places reach 4 GiB of text; Redis
-// itself has no id longer than 512 MiB.
+// Full reports whether another id would be too much. Places reach 4 GiB of text; Redis itself has no id longer than 512 MiB.
 func (p *List) Full(budget int) bool {
 	return p.bytes() >= min(budget, 1<<30) || len(p.text) >= 2*longText || p.long() && len(p.text) >= longText
 }
 
-// longText is how much text of long ids fills a list: they are held a few times on their way, and
-// their order saves less. Of shorter ones it is twice as much. Ids of longID bytes on average are
-// long: their list takes room for all that it may have at once, and they are read where they are.
+// longText is how much text of long ids fills a list: several copies are held on their way, and their order saves less. For shorter ids
+// it is twice as much. Ids of longID bytes on average are long: their list takes room at once for all that it may have, and they are read
+// in place.
 const longText, longID = 4 << 20, 1 << 10
 
 func (p *List) long() bool { return len(p.text) >= longID*max(1, len(p.places)) }
@@ -48,23 +46,24 @@ func (p *List) long() bool { return len(p.text) >= longID*max(1, len(p.places)) 
 // Len is how many ids there are.
 func (p *List) Len() int { return len(p.places) }
 
-// Add takes in an id.
+// Add adds an id.
 func (p *List) Add(id []byte) {
 	p.place(len(id))
 	p.text = append(p.text, id...)
 }
 
-// AddText takes in an id.
+// AddText adds an id.
 func (p *List) AddText(id string) {
 	p.place(len(id))
 	p.text = append(p.text, id...)
 }
 
-// place has room for an id of so many bytes.
+// place makes room for an id of that many bytes.
 func (p *List) place(size int) {
 	p.places = append(p.places, row.Ranked{At: uint32(len(p.text)), Size: uint32(size)})
 	if size >= 64*longID && cap(p.text)-len(p.text) < size {
-		// Not by doubling: each step would leave one behind. A reply may have some more than fill it, few if they are huge.
+		// Not by doubling: each step would leave a buffer behind. A reply may have a few more ids than fill the list, and few of huge
+		// ones.
 		room := 2 * size
 		if size >= longText {
 			room = size
@@ -75,18 +74,18 @@ func (p *List) place(size int) {
 
 func (p *List) id(at row.Ranked) []byte { return p.text[at.At : at.At+at.Size] }
 
-// AddAt takes in an id that is a part of a text which others collect: see [List.Over].
+// AddAt adds an id that is a part of a text which the caller collects: see [List.Over].
 func (p *List) AddAt(at, size int) {
 	p.places = append(p.places, row.Ranked{At: uint32(at), Size: uint32(size)})
 }
 
-// Over says which text that is.
+// Over sets that text.
 func (p *List) Over(text []byte) *List {
 	p.text = text
 	return p
 }
 
-// Each yields where the ids are in the text.
+// Each yields the places of the ids in the text.
 func (p *List) Each() iter.Seq2[int, int] {
 	return func(yield func(at, size int) bool) {
 		for _, at := range p.places {
@@ -114,9 +113,8 @@ func Compare(a []byte, b string, integers bool) int {
 	return strings.Compare(string(a), b)
 }
 
-// Sort sorts the ids as a database's key would: by number if all of them are
-// integers (of any size), else by bytes. Parts of a stage depend on it, else only speed. It also drops
-// duplicates, but for one: a scan may return an id more than once.
+// Sort sorts the ids as a database's key would: by number if all of them are integers (of any size), otherwise by bytes. Parts of a stage
+// depend on it, everything else only gains speed. It also drops all duplicates of an id: a scan may return an id more than once.
 func (p *List) Sort() {
 	order := func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
 	integers := true
@@ -131,7 +129,7 @@ func (p *List) Sort() {
 	}
 	p.integers = integers
 	p.places, _ = row.SortRanked(p.places, nil)
-	for rest := p.places; len(rest) > 0; { // those of one rank
+	for rest := p.places; len(rest) > 0; { // the ids of one rank
 		n := row.SameRank(rest)
 		if n > 1 {
 			slices.SortFunc(rest[:n], func(a, b row.Ranked) int { return order(p.id(a), p.id(b)) })
@@ -143,8 +141,7 @@ func (p *List) Sort() {
 	})
 }
 
-// Pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id
-// has the same lane in every pile.
+// Pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id has the same lane in every list.
 func (p *List) Pages(n, lanes int) iter.Seq2[int, []string] {
 	return func(yield func(lane int, ids []string) bool) {
 		left := p.split(lanes)
@@ -185,7 +182,7 @@ func laneOf(id []byte, lanes int) int {
 	return Part(id, range20) * lanes / range20
 }
 
-// texts are ids in one allocation: that of the list where they are long, else one of their own.
+// texts are ids in one allocation: that of the list if they are long, otherwise one of their own.
 func (p *List) texts(places []row.Ranked) []string {
 	if p.long() {
 		return p.inPlace(places)
@@ -207,7 +204,7 @@ func (p *List) texts(places []row.Ranked) []string {
 	return ids
 }
 
-// inPlace are ids as they are in the text, to which nothing is added any more.
+// inPlace are ids within the text, which does not change any more.
 func (p *List) inPlace(places []row.Ranked) []string {
 	text := unsafe.String(unsafe.SliceData(p.text), len(p.text)) //nolint:gosec // nothing writes there any more
 	ids := make([]string, len(places))
@@ -225,17 +222,17 @@ func rankOfBytes(id []byte) uint64 {
 	return binary.BigEndian.Uint64(first[:])
 }
 
-// rankOfInteger says false of an id that is none.
+// rankOfInteger returns false for an id that is no integer.
 func rankOfInteger(id []byte) (rank uint64, ok bool) {
 	digits, n := bytes.TrimPrefix(id, []byte("-")), int64(0)
 	for i := range digits {
 		if digits[i] < '0' || digits[i] > '9' {
 			return 0, false
 		}
-		n = 10*n + int64(digits[i]-'0') // of too many digits, see below
+		n = 10*n + int64(digits[i]-'0') // too many digits: see below
 	}
 	if len(digits) > 18 {
-		n, _ = strconv.ParseInt(string(id), 10, 64) // out of range: the nearest, which is as good
+		n, _ = strconv.ParseInt(string(id), 10, 64) // out of range: the nearest number, which serves as well
 	} else if len(digits) < len(id) {
 		n = -n
 	}
@@ -267,7 +264,7 @@ func compareIntegers(a, b string) int {
 	return order
 }
 
-// Part is the part of so many that has a field: the format that Counters documents.
+// Part is the part of a field, among that many parts: a format that Counters documents.
 func Part(field []byte, parts int) int {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)

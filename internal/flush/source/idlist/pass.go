@@ -5,27 +5,27 @@ import (
 	"math"
 )
 
-// growth is how many ids of the next list are collected for each id of this one that is used.
+// growth is how many ids of the next list are collected for each used id of this one.
 const growth = 2
 
 // Pass collects the ids of a pass in several lists, and uses one while it collects the next one. The first list is
 // small, so that the database has something to do soon, and each one is longer than the one before: the more ids
 // are sorted together, the closer to each other are the rows of a page.
 type Pass struct {
-	// Page is how many ids a page of each lane has, of so many Lanes, and Group how many are used at once.
+	// Page is how many ids a page of each lane has, Lanes the number of lanes, and Group how many ids are used at once.
 	Page, Lanes, Group int
 	// Budget is the maximum size of two lists together, in bytes.
 	Budget int
-	// About is how many ids there may be at most; or [Unknown].
+	// About is the most ids that there may be, or [Unknown].
 	About int64
-	// Collect adds ids to the list until it has that many, or is [List.Full] for the budget, or the pass is over. more
-	// is false with the last of them.
+	// Collect adds ids to the list until it has that many, or is [List.Full] for the budget, or the pass is over. more is false with the
+	// last ids.
 	Collect func(ctx context.Context, ids *List, most, budget int) (more bool, err error)
 	// Use uses ids of a lane, in their order.
 	//
-	// To collect behind each use, a little each time, keeps the database busy: a whole list takes longer than the pages that
-	// wait. To collect at the same time as the rows are read takes longer, too: Redis does one after the other, and a scan
-	// that waits for the rows counts as slow (see redisconn.Pace), so that it asks for less each time.
+	// Collecting a little after each use keeps the database busy: a whole list takes longer than the pages that wait. Collecting while
+	// the rows are read takes longer, too: Redis does one after the other, and a scan that waits for the rows counts as slow (see
+	// redisconn.Pace), so that it asks for less each time.
 	Use func(lane int, ids []string) error
 }
 
@@ -82,16 +82,16 @@ func (p Pass) use(ids *List, collect func(n int) error) error {
 	return nil
 }
 
-// Unknown is how many ids there may be where that is not known.
+// Unknown is About without a known number.
 const Unknown = math.MaxInt64
 
-// share is how much of the budget one list has at most.
+// share is the part of the budget for one list.
 func (p Pass) share() int { return p.Budget - p.Budget/4 }
 
-// sized makes a list for so many ids, if there may be so many.
+// sized makes a list for that many ids, or for fewer if there are fewer.
 func (p Pass) sized(n int) *List { return Sized(min(n, int(max(0, p.About)), p.share()/Cost)) }
 
-// cut moves the ids at the end that are no whole page to another list, if there is a whole one before.
+// cut moves the ids of an incomplete last page to another list, if a complete one is before.
 func (p *List) cut(page int, to *List) {
 	whole := len(p.places) / page * page
 	if whole == 0 || p.long() {

@@ -21,10 +21,8 @@ var (
 
 // Decoder reads the wanted members of JSON objects, one object after the other.
 //
-// It is strict, because what a text may mean in more than one way would be changed
-// silently by taking one of them: a name that is there twice, at any depth, bytes that
-// are not UTF-8 and escaped halves of a surrogate pair are errors, like everything
-// that RFC 8259 has no grammar for.
+// It is strict: to choose one meaning of an ambiguous text would change the value silently. So a name that occurs twice, at any depth,
+// bytes that are not UTF-8 and escaped halves of a surrogate pair are errors, like everything outside the grammar of RFC 8259.
 type Decoder struct {
 	wanted []string
 	text   *bytes.Buffer
@@ -38,23 +36,22 @@ func New(wanted []string) Decoder {
 	return Decoder{wanted: wanted, text: text, json: jsontext.NewDecoder(text)}
 }
 
-// Decode reads the object that text is, and raw too, into the wanted members:
+// Decode reads the object in text, and also in raw, into the wanted members:
 //
-//	a string              what it says, without its escapes
+//	a string              its meaning, without the escapes
 //	a number              the digits as they are written
 //	true, false           these words
 //	null, or no member    not OK
 //	an object, an array   their JSON text as it is written
 //
-// Where nothing has to be unescaped they are parts of text, and cost no memory. After
-// an error none is OK.
+// Unless escapes are replaced, they are parts of text, and cost no memory. After an error no member is OK.
 func (d *Decoder) Decode(text string, raw []byte, into []row.Raw) error {
 	clear(into)
 	if d.plain(text, into) {
 		return nil
 	}
 	clear(into)
-	*d.text = *bytes.NewBuffer(raw) // which the decoder reads in its place
+	*d.text = *bytes.NewBuffer(raw) // the decoder reads it in place
 	d.json.Reset(d.text)
 	err := d.members(text, into)
 	if err == nil {
@@ -99,7 +96,7 @@ func (d *Decoder) members(text string, into []row.Raw) error {
 			return err
 		}
 	}
-	if _, err := d.json.ReadToken(); err != nil { // its end
+	if _, err := d.json.ReadToken(); err != nil { // the end of the object
 		return err
 	}
 	switch _, err := d.json.ReadToken(); {
@@ -111,8 +108,8 @@ func (d *Decoder) members(text string, into []row.Raw) error {
 	return errMoreValues
 }
 
-// find looks a quoted name up among the wanted ones. Objects of one producer have
-// their members in one order: it begins where that of the last one would be.
+// find finds a quoted name among the wanted ones. Objects of one producer have their members in one order: it begins at the member after
+// the last one.
 func (d *Decoder) find(name []byte, from int) (at int, found bool, err error) {
 	plain := name[1 : len(name)-1]
 	if bytes.IndexByte(plain, '\\') >= 0 {
@@ -140,7 +137,7 @@ func Find[T string | []byte](names []string, name T, from int) (at int, found bo
 	return from - 1, false
 }
 
-// raw is the text of a value that was read last.
+// raw is the text of the value that was read last.
 func (d *Decoder) raw(text string, value jsontext.Value) (row.Raw, error) {
 	end := int(d.json.InputOffset())
 	switch value.Kind() {

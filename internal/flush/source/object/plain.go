@@ -8,12 +8,11 @@ import (
 	"baton/internal/flush/row"
 )
 
-// plainNames is how many members an object may have that is read as a plain one.
+// plainNames is the most members of an object that is read as a plain one.
 const plainNames = 32
 
-// plain reads an object as producers mostly write them: its members are numbers, words, and
-// strings without escapes. It returns false for any other object and in doubt: the decoder, which
-// takes four times as long, reads those and reports errors.
+// plain reads an object in the form that most producers write: its members are numbers, words, and strings without escapes. It returns
+// false for any other object and in doubt: the decoder, which takes four times as long, reads those and reports errors.
 func (d *Decoder) plain(text string, into []row.Raw) bool {
 	p := plainText{text: text}
 	if d.names = d.names[:0]; !p.take('{') {
@@ -43,13 +42,13 @@ func (d *Decoder) plain(text string, into []row.Raw) bool {
 	return false
 }
 
-// plainText is an object, and how far it has been read.
+// plainText is an object, and the position of the reading.
 type plainText struct {
 	text string
 	at   int
 }
 
-// next is the first byte of the next token; 0 if there is none.
+// next is the first byte of the next token; 0 at the end.
 func (p *plainText) next() byte {
 	for ; p.at < len(p.text); p.at++ {
 		if c := p.text[p.at]; c != ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -71,7 +70,7 @@ func (p *plainText) take(token byte) bool {
 // end reports whether nothing follows.
 func (p *plainText) end() bool { return p.next() == 0 && p.at == len(p.text) }
 
-// ends are the bytes that end a string as it is written: what follows says something else.
+// ends are the bytes that end the plain part of a string: the quote, an escape, or an error.
 var ends = func() (ends [256]bool) {
 	for c := range ' ' {
 		ends[c] = true
@@ -80,7 +79,7 @@ var ends = func() (ends [256]bool) {
 	return ends
 }()
 
-// quoted takes a string that says what is written.
+// quoted takes a string without escapes.
 func (p *plainText) quoted() (text string, ok bool) {
 	if !p.take('"') {
 		return "", false
@@ -124,7 +123,7 @@ func (p *plainText) value() (raw row.Raw, ok bool) {
 	return raw, length > 0
 }
 
-// numberLength is how long the number is that a text begins with; 0 if it is none.
+// numberLength is the length of the number at the beginning of a text; 0 without one.
 func numberLength(t string) int {
 	digits := func(i int) int {
 		for i < len(t) && '0' <= t[i] && t[i] <= '9' {

@@ -6,17 +6,17 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Memory is where the records of a page lie. Another page may have it once nothing refers to them any more: most of what a flush
-// allocates are records.
+// Memory holds the records of a page. Another page may reuse it once nothing refers to these records: records are the largest part of a
+// flush's allocations.
 type Memory struct {
 	Records []row.Record
 	raws    []row.Raw
-	shared  bool // a record of another page lies in it, too
+	shared  bool // it also holds a record of another page
 }
 
 var memories = sync.Pool{New: func() any { return new(Memory) }}
 
-// NewMemory has room for so many records.
+// NewMemory has room for that many records.
 func NewMemory(records int) *Memory {
 	m := memories.Get().(*Memory)
 	if m.Records = m.Records[:0]; cap(m.Records) < records {
@@ -26,17 +26,17 @@ func NewMemory(records int) *Memory {
 	return m
 }
 
-// Raws are the inputs, n of them and empty, of some records. There will be most in all, at a guess.
+// Raws are the empty inputs, n of them, of some records. There will be about most in all.
 func (m *Memory) Raws(n, most int) []row.Raw {
 	at := len(m.raws)
-	if cap(m.raws)-at < n { // those before stay where they are
+	if cap(m.raws)-at < n { // earlier ones stay where they are
 		m.raws, at = make([]row.Raw, 0, max(n, most-at)), 0
 	}
 	m.raws = m.raws[:at+n]
 	return m.raws[at : at+n : at+n]
 }
 
-// Left lets another page have the memory, without the texts in it. Nothing may refer to it any more.
+// Left lets another page reuse the memory, without the texts in it. Nothing may refer to it then.
 func (m *Memory) Left() {
 	if m == nil || m.shared {
 		return

@@ -1,5 +1,5 @@
-// Package paging cuts what a source reads into pages, by rows and by bytes, and says how much is
-// asked for at once. It knows no source.
+// Package paging cuts the records of a source into pages, by rows and by bytes, and sets the size of a single reading. It does not depend
+// on any source.
 package paging
 
 import (
@@ -7,12 +7,11 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Depth is how many rows at most are asked for before the replies are read. Twice
-// as many gains next to nothing, and costs memory in Redis and here.
+// Depth is the most rows that are requested before the replies are read. Twice as many gain almost nothing, and cost memory in Redis and
+// here.
 const Depth = 1000
 
-// Bytes is the aim for the bytes of a page where the job says so many, 0 for 8 MiB: the lanes
-// have their pages at the same time.
+// Bytes is the aim for the bytes of a page, from the job's setting, 0 for 8 MiB: the pages of all lanes are in memory at the same time.
 func Bytes(ofJob, lanes int) int {
 	if ofJob <= 0 {
 		ofJob = 8 << 20
@@ -20,31 +19,30 @@ func Bytes(ofJob, lanes int) int {
 	return max(1, ofJob/max(1, lanes))
 }
 
-// Reply is how much of a page of so many bytes is asked for at once, in bytes.
+// Reply is the aim for the bytes of one reading, for a page of that many bytes.
 func Reply(page int) int { return max(1, min(page/4, 1<<20)) }
 
-// mostRoom is for how many records a page has room from the beginning.
+// mostRoom is the most records that a page has room for from the beginning.
 const mostRoom = 10_000
 
-// Filler fills pages with records that are known by their ids. How much is asked for at once
-// follows the replies.
+// Filler fills pages with records by their ids. The size of a reading follows the earlier replies.
 type Filler struct {
 	redisconn.Pace
 	bytes  int          // the aim for a page
-	waits  []row.Record // that were read and are too long for the page before
-	most   int          // records of the page
+	waits  []row.Record // read already, and too long for the page before
+	most   int          // of the page
 	read   []row.Record // reused: see Records
-	memory *Memory      // of the page that was filled last; nil once it is handed over
+	memory *Memory      // of the newest page; nil once it is handed over
 }
 
-// NewFiller makes pages of so many bytes.
+// NewFiller makes pages of that many bytes.
 func NewFiller(bytes int) Filler {
 	return Filler{Pace: redisconn.NewPace(Depth, Reply(bytes)), bytes: bytes}
 }
 
-// Fill makes a page of the records of ids, as many as fit. read reads those of some ids in
-// their order, of one at least, or of fewer than it is given. A record that is too long for a page
-// is one by itself. The ids of the next page follow those of this one.
+// Fill makes a page of the records of ids, as many as fit. read reads the records of ids in their order: of at least one id, or of all
+// ids that it gets but the last ones. A record that is too long for a page is a page alone. The ids of the next page follow those of this
+// one.
 func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error)) (page []row.Record, err error) {
 	f.most = min(len(ids), mostRoom)
 	f.memory = NewMemory(f.most)
@@ -64,21 +62,21 @@ func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error
 			f.memory.shared = true
 			break
 		}
-		f.waits = nil // or a record would be kept in memory behind the page
+		f.waits = nil // an empty slice would keep its records in memory
 		clear(f.read)
 	}
 	f.memory.Records = page
 	return page, nil
 }
 
-// Left is what is to be called once the page that was filled last has left. Here it is not kept in memory any more.
+// Left returns the function to call once the newest page has left its stage. The Filler forgets that page's memory.
 func (f *Filler) Left() func() {
 	m := f.memory
 	f.memory = nil
 	return m.Left
 }
 
-// Records are n empty records with that many inputs each, for what Fill reads: they are copied into the page.
+// Records are n empty records with that many inputs each, for the results of Fill's read: Fill copies them into the page.
 func (f *Filler) Records(n, inputs int) []row.Record {
 	if len(f.read) < n {
 		f.read = make([]row.Record, n)
@@ -90,8 +88,7 @@ func (f *Filler) Records(n, inputs int) []row.Record {
 	return records
 }
 
-// Fitting is how many of the records fit into so many bytes, and how many these have; where
-// nothing else is in a page the first one does always.
+// Fitting is how many of the records fit into that many bytes, and their bytes; in an empty page the first one always fits.
 func Fitting(records []row.Record, into int, alone bool) (n, bytes int) {
 	for ; n < len(records); n++ {
 		next := records[n].Size()
@@ -103,11 +100,11 @@ func Fitting(records []row.Record, into int, alone bool) (n, bytes int) {
 	return n, bytes
 }
 
-// Part is how many of the records are the part that begins with the first of them: so many by
-// rows, and by the bytes of their keys, of 0 which is no limit. left is how many there are in all.
-// whole is false where those that were read do not tell yet; one that is too long by itself does.
+// Part is how many of the records make the part that begins with the first one: it ends by the number of rows, and by the bytes of the
+// keys, where 0 is no limit. left is the number of all remaining records. whole is false if the records read so far do not decide yet; a
+// first record that is too long decides alone.
 //
-// A list's parts are in the ledger by their number: this is a format, and outlives an upgrade.
+// The ledger knows a list's parts by their numbers: so this is a format, and must survive upgrades.
 func Part(read []row.Record, rows, bytes, left int64) (n int, whole bool) {
 	var has int64
 	for n = range read {
@@ -119,7 +116,7 @@ func Part(read []row.Record, rows, bytes, left int64) (n int, whole bool) {
 	return n, int64(n) == min(rows, left) || n == 1 && bytes > 0 && has > bytes
 }
 
-// Paced says of records that came together how large they are.
+// Paced describes the size of records that came together.
 func Paced(records []row.Record) redisconn.Paced {
 	p := redisconn.Paced{Records: len(records)}
 	for i := range records {

@@ -10,34 +10,33 @@ import (
 	"baton/internal/flush/source/idlist"
 )
 
-// Dealing says which part a field is in. It is a format: a stage may outlive an upgrade.
+// Dealing tells the part of a field. It is a format: a stage may survive an upgrade.
 //
-// By hash, the part is FNV-1a (64 bit) of the field's bytes modulo the number of parts. By order,
-// a part has the fields from its own first one up to the first one
-// of the next part, so that each transaction writes neighbours.
+// By hash, the part is FNV-1a (64 bit) of the field's bytes modulo the number of parts. By order, a part has the fields from its own
+// first one up to the first one of the next part, so that each transaction writes neighbours.
 type Dealing struct {
 	of       int
 	integers bool
 	first    []string // fields, of all parts but the first
 }
 
-// How it begins with what is kept beside a stage: by number or by bytes, then the first field of each part
-// but the first, each after its length. By hash nothing follows.
+// The first letter of the text beside a stage: by number or by bytes; then the first field of each part except the first follows, each
+// after its length. By hash nothing follows.
 const byNumber, byBytes, byHash = "n", "b", "h"
 
-// mostEnds is how long the ends may be, in bytes: they are sent to Redis and kept there.
+// mostEnds bounds the length of the ends, in bytes: they are sent to Redis and kept there.
 const mostEnds = 1 << 20
 
-// ByHash deals out fields to so many parts.
+// ByHash deals out fields to that many parts.
 func ByHash(of int) Dealing { return Dealing{of: of} }
 
-// Ordered reads how a stage is to be cut, as the scripts write it: "40 by order of 200000" fields.
+// Ordered reads from the scripts' text how a stage must be cut: "40 by order of 200000" fields.
 func Ordered(text string) (size int, ok bool) {
 	n, err := fmt.Sscanf(text, "%d by order of %d", new(int), &size)
 	return size, err == nil && n == 2
 }
 
-// Of reads what Whole has made of a stage of so many parts.
+// Of reads the text that Whole has made, for a stage with that many parts.
 func Of(ends string, of int) (Dealing, error) {
 	d := Dealing{of: of, integers: strings.HasPrefix(ends, byNumber)}
 	if ends == byHash {
@@ -62,7 +61,7 @@ func Of(ends string, of int) (Dealing, error) {
 
 var errBroken = errors.New("the ends of its parts are not as baton writes them")
 
-// endsOf cuts fields that are sorted into so many parts of the same size. By hash, if the ends would be too long.
+// endsOf cuts sorted fields into that many parts of the same size. By hash, if the ends would be too long.
 func endsOf(fields *idlist.List, of int) string {
 	ends := []byte(byBytes)
 	if fields.Integers() {
@@ -79,7 +78,7 @@ func endsOf(fields *idlist.List, of int) string {
 	return string(ends)
 }
 
-// share is the place of a part among n fields.
+// share is the range of a part among n fields.
 func share(n, part, of int) (from, to int) { return part * n / of, (part + 1) * n / of }
 
 // Ordered reports whether fields are dealt out by their order.

@@ -6,23 +6,23 @@ import (
 	"baton/internal/flush/source/idlist"
 )
 
-// Whole collects a stage that was to be cut by order.
+// Whole collects a stage that must be cut by order.
 //
-// What becomes of it follows from its fields alone: Redis may lose, in a failover, how it was cut.
+// The cut follows from the fields alone: Redis may lose the text with the cut in a failover.
 type Whole struct {
 	of, size int
 	text     []byte       // pairs, as in a window
-	long     bool         // the text is too long, and given up
+	long     bool         // the text is too long, and was dropped
 	fields   *idlist.List // found while Redis scans, which takes longer
 }
 
 // mostText is how much text is cut by order, in bytes.
 const mostText = 8 << 20
 
-// NewWhole is for so many parts of a stage that had that many fields when it was made.
+// NewWhole is for a stage with that many parts, and that many fields when it was made.
 func NewWhole(of, size int) *Whole { return &Whole{of: of, size: size, fields: &idlist.List{}} }
 
-// Add takes in a pair.
+// Add adds a pair.
 func (w *Whole) Add(field, value []byte) {
 	if w.long {
 		return
@@ -36,8 +36,8 @@ func (w *Whole) Add(field, value []byte) {
 	w.fields.AddAt(from, to-from)
 }
 
-// Cut sorts the fields in the order of a database's key, and cuts them into parts of the same
-// size: see [Dealing.Ends]. It is by hash if they are too long, or if some are gone since the stage was made.
+// Cut sorts the fields in the order of a database's key, and cuts them into parts of the same size: see [Dealing.Ends]. By hash, if they
+// are too long, or if fields have vanished since the stage was made.
 func (w *Whole) Cut() (ends string) {
 	if w.long {
 		return byHash

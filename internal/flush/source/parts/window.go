@@ -10,15 +10,14 @@ import (
 // Pair is one field of a hash.
 type Pair struct{ Field, Value string }
 
-// partCost is what a part takes even if nothing is in it.
+// partCost is the memory of an empty part.
 const partCost = 24
 
-// Window collects the parts lo ≤ part < Hi. It gives up parts at its upper end
-// when they outgrow the budget, down to a single part, which is always kept.
+// Window collects the parts lo ≤ part < Hi. It drops parts at its upper end when they outgrow the budget, down to a single part, which is
+// always kept.
 //
-// The pairs of a part lie one behind the other in one slice, each text after its length:
-// as strings they would take three times as much, so that a big
-// stage would have to be scanned three times as often.
+// The pairs of a part are in one slice, one after the other, each text after its length: as strings they would take three times as much,
+// so that a big stage would have to be scanned three times as often.
 type Window struct {
 	Dealing
 	Hi            int
@@ -33,7 +32,7 @@ func NewWindow(lo int, dealt Dealing, budget int) *Window {
 	return &Window{lo: lo, Hi: hi, Dealing: dealt, budget: budget, bytes: (hi - lo) * partCost, parts: make([][]byte, hi-lo)}
 }
 
-// Add takes in a pair, if its part is in the window.
+// Add adds a pair, if its part is in the window.
 func (w *Window) Add(field, value []byte) {
 	part := w.part(field)
 	if part < w.lo || part >= w.Hi {
@@ -83,7 +82,7 @@ func fieldsOf(packed []byte) *idlist.List {
 	return fields
 }
 
-// end is where a text lies whose length is at that place.
+// end is the place of a text whose length is at that place.
 func end(packed []byte, at int) (from, to int) {
 	size, long := binary.Uvarint(packed[at:])
 	return at + long, at + long + int(size)

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Kind is what a configuration, and who has no more than that, knows of a kind of sources.
+// Kind is a kind of sources, as far as the configuration needs it.
 type Kind struct {
-	// Name is that of the kind: a type may have several.
+	// Name is the kind's name: a type may have several kinds.
 	Name string
-	// Type is what a configuration calls it.
+	// Type is its name in a configuration.
 	Type string
-	// Watermark: it is the kind of its type for mode: watermark.
+	// Watermark: it is the type's kind for mode: watermark.
 	Watermark bool
-	// Key is what the key in the configuration stands for.
+	// Key is the meaning of the key in the configuration.
 	Key KeyForm
-	// Indexed: an index has the changed keys.
+	// Indexed: an index lists the changed keys.
 	Indexed bool
-	// Delivers is what a record says.
+	// Delivers is the meaning of a record.
 	Delivers Delivers
-	// Keeps: it takes nothing out of Redis, so that several jobs may read the same key.
+	// Keeps: it removes nothing from Redis, so that several jobs may read the same key.
 	Keeps bool
-	// Looks: work is found only by reading everything.
+	// Looks: only reading everything finds work.
 	Looks bool
-	// Columns is an example of a mapping, where columns cannot be found by their names.
+	// Columns is an example of a mapping, for kinds whose columns are not found by their names.
 	Columns string
 	// Options are the settings that not all kinds have, by their place in a flush
 	// (".from.changed"), with their defaults.
 	Options map[string]string
-	// Lacks are those that another kind of the type has, and why this one has not.
+	// Lacks are the options of the type's other kinds that this one lacks, with the reason.
 	Lacks map[string]string
 }
 
-// KeyForm is what the key of a source stands for.
+// KeyForm is the meaning of a source's key.
 type KeyForm int
 
 // The forms of keys.
@@ -49,9 +49,9 @@ type Delivers int
 
 // The meanings of records.
 const (
-	States     Delivers = iota + 1 // what a row is now
-	Increments                     // how much is added to a row, as $value
-	Events                         // what has happened: a row of its own, if no key says otherwise
+	States     Delivers = iota + 1 // the present state of a row
+	Increments                     // a number to add to a row, as $value
+	Events                         // an event: a row of its own, if no key says otherwise
 )
 
 // Takes reports whether the kind has this setting.
@@ -60,11 +60,10 @@ func (k Kind) Takes(setting string) bool {
 	return ok
 }
 
-// Keyed reports whether the key is that of rows or counters, and not of pending changes.
+// Keyed reports whether the key belongs to rows or counters, and not to pending changes.
 func (k Kind) Keyed() bool { return k.Key != KeyShards }
 
-// Keys are those that a key of the configuration stands for, or why it stands for none. A
-// pattern stands for itself.
+// Keys are the keys of a configuration's key, or the error in it. A pattern stands for itself.
 func (k Kind) Keys(key string) ([]string, error) {
 	var err error
 	switch k.Key {
@@ -84,7 +83,7 @@ func (k Kind) Keys(key string) ([]string, error) {
 	return []string{key}, err
 }
 
-// Find is the kind of a type that reads such a key; false if there is none.
+// Find is the kind of a type that reads such a key; false without one.
 func Find(sourceType, key string, watermark bool) (Kind, bool) {
 	of := slices.DeleteFunc(Kinds(), func(k Kind) bool { return k.Type != sourceType })
 	if len(of) == 1 {
@@ -98,7 +97,7 @@ func Find(sourceType, key string, watermark bool) (Kind, bool) {
 	return of[i], true
 }
 
-// Named is the kind of that name; it panics if there is none.
+// Named is the kind of that name; it panics without one.
 func Named(name string) Kind {
 	return kinds[slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })]
 }

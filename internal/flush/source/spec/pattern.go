@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// maxShards bounds what one key pattern may expand to: every shard is polled.
+// maxShards bounds the keys of one pattern: every shard is polled.
 const maxShards = 4096
 
-// ExpandKey turns the key pattern of a configuration into the keys that it
-// stands for. "[0-15]" expands to the numbers of that range, zero-padded if its
-// first bound is ("[00-15]"); several ranges multiply. Braces stay what they are
-// to Redis: hash tags. The keys come in the order of the ranges.
+// ExpandKey returns the keys that a key pattern of a configuration names. "[0-15]" expands to the numbers of that range, zero-padded if
+// its first bound is ("[00-15]"); several ranges multiply. Braces keep Redis' meaning: hash tags. The keys come in the order of the
+// ranges.
 func ExpandKey(pattern string) ([]string, error) {
 	if pattern == "" {
 		return nil, fmt.Errorf("key is empty: name a Redis key")
@@ -133,13 +132,12 @@ func isName(s string) bool {
 // KeyPattern is the pattern of the keys that a scan reads, such as
 // "stock:<shop>:<item>": literal texts with captures between them.
 //
-// A capture ends where the text behind it first occurs, and the last one takes all
-// that is left: "stock:a:b:c" is the item "b:c" of the shop "a". So a key has one
-// reading, and whatever was read from a key makes that key again.
+// A capture ends where the text after it first occurs, and the last one takes the rest: "stock:a:b:c" is the item "b:c" of the shop "a".
+// So a key has one reading, and the captures of a key make that key again.
 type KeyPattern struct {
 	// Names are those of the captures, in order.
 	Names []string
-	// literals stand before, between and behind the captures: one more than those.
+	// literals stand before, between and after the captures: one more than captures.
 	literals []string
 }
 
@@ -202,10 +200,10 @@ func (k KeyPattern) Key(captures []string) string {
 	return b.String()
 }
 
-// Prefix is what every key begins with.
+// Prefix is the beginning of every key.
 func (k KeyPattern) Prefix() string { return k.literals[0] }
 
-// Match appends the captures of a key to into; false if the key is no such key.
+// Match appends the captures of a key to into; false if the key does not match.
 func (k KeyPattern) Match(key string, into []string) ([]string, bool) {
 	last := len(k.Names) - 1
 	rest, ok := strings.CutPrefix(key, k.literals[0])
@@ -226,5 +224,5 @@ func (k KeyPattern) Match(key string, into []string) ([]string, bool) {
 	return append(captures, rest), true
 }
 
-// Literals are the texts before, between and behind the captures.
+// Literals are the texts before, between and after the captures.
 func (k KeyPattern) Literals() []string { return k.literals }

@@ -2,21 +2,21 @@ package spec
 
 import "slices"
 
-// The types of a source, as a configuration calls them.
+// The types of a source, by their names in a configuration.
 const (
 	Counters = "counters" // hash: field → increment not yet flushed; or one key each
 	Hashes   = "hashes"   // one hash a row, and an index of the changed ids
 	Zset     = "zset"     // one sorted set, and an index of the changed members
 	List     = "list"     // JSON objects, pushed at the tail
 	Stream   = "stream"   // entries, read by position
-	Scan     = "scan"     // everything under a pattern of keys, again and again
-	Capture  = "capture"  // what the replication stream says that has changed under a pattern of keys
+	Scan     = "scan"     // every key that matches a pattern, again and again
+	Capture  = "capture"  // the changed keys that match a pattern, by the replication stream
 )
 
 // Kinds lists all kinds of sources. The registry of sources has the rest of each.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
-// Why a kind lacks what another one of its type has.
+// Why a kind lacks an option of another kind of its type.
 const (
 	watermarkOnly = "only with mode: watermark; remove it"
 	hashHasFields = "only for counters with a key each, such as hits:<id>; the fields of a hash need no index: remove it"
@@ -88,7 +88,7 @@ var kinds = []Kind{
 // Types lists the types, in the order of Kinds.
 func Types() []string { return typesOf(func(Kind) bool { return true }) }
 
-// TypesTaking lists the types of which some kind has the setting.
+// TypesTaking lists the types with a kind that has the setting.
 func TypesTaking(setting string) []string {
 	return typesOf(func(k Kind) bool { return k.Takes(setting) })
 }

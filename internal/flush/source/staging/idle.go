@@ -9,8 +9,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Beside returns the live key and the keys of its stage. While none of them exists, nothing is
-// pending or staged and there is nothing to clean up: Stage would find nothing and write nothing.
+// Beside returns the live key and the keys of its stage. While none exists, no change is pending or staged and there is nothing to clean
+// up: Stage would find nothing and write nothing.
 func Beside(live string) []string {
 	k := Key{Live: live}
 	return []string{live, k.StageKey(), k.MetaKey()}
@@ -28,8 +28,8 @@ type question struct {
 	err   error
 }
 
-// Idle reports for the keys of each job whether none of them exists. It sends one command for
-// each job, and in a Cluster for each slot, all at once. false: one exists, or that is unknown.
+// Idle reports for the keys of each job whether all of them are missing. It sends one command for each job, and in a Cluster for each
+// slot, all at once. false: a key exists, or that is unknown.
 func Idle(ctx context.Context, s *redisconn.Store, keys [][]string) []bool {
 	asked := questions(s, keys)
 	idle := make([]bool, len(keys))

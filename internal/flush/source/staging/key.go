@@ -18,33 +18,31 @@ import (
 var (
 	// ErrWrongType: a key holds another type than its use needs.
 	ErrWrongType = errors.New("flush: key has the wrong type")
-	// ErrBrokenStage: a stage and its id do not belong together any more, so another program
-	// wrote to them.
+	// ErrBrokenStage: a stage and its id do not belong together, so another program wrote to them.
 	ErrBrokenStage = errors.New("flush: stage is broken")
 )
 
-// largeStage is a set whose hash table Redis cannot make smaller within milliseconds.
+// largeStage is the size of a set whose hash table Redis cannot make smaller within milliseconds.
 const largeStage = 1 << 18
 
-// Key is a live key and its stage: where a source freezes what is pending.
-// Both halves and the id ("meta") share the live key's slot. None has a TTL.
+// Key is a live key and its stage: a source freezes pending changes in the stage. Both halves and the id ("meta") share the live key's
+// slot. None has a TTL.
 type Key struct {
 	Store *redisconn.Store
 	Job   string
 	Live  string
 	Types [2]string // the Redis types that a live key may have; the second may be ""
 	Parts int       // records a part; 0 when records are removed one by one
-	Large int       // records from which on a stage is large: see stage_remove.lua
+	Large int       // number of records from which on a stage is large: see stage_remove.lua
 }
 
-// StageKey is where it is staged. The job's name is no part of it: a job that was renamed
-// must find what it left.
+// StageKey is the key of the stage. It does not contain the job's name: a renamed job must find the stage that it left.
 func (k Key) StageKey() string { return redisconn.SlotPrefix(k.Live) + ":baton:stage" }
 
-// MetaKey has the id of the stage.
+// MetaKey is the key with the id of the stage.
 func (k Key) MetaKey() string { return redisconn.SlotPrefix(k.Live) + ":baton:meta" }
 
-// IndexKey is where ids of plain counters wait for their counts to be moved to the stage.
+// IndexKey is the key of plain counters' ids that wait for their counts to be moved to the stage.
 func (k Key) IndexKey() string { return redisconn.SlotPrefix(k.Live) + ":baton:index" }
 
 var (
@@ -108,7 +106,7 @@ func (k Key) Stage(ctx context.Context, newID, _ string) (s flush.Stage, ok bool
 	}
 }
 
-// Freeze runs a script that stages, and parts its reply into the verdict and the rest.
+// Freeze runs a script that stages, and returns the verdict and the rest of its reply.
 func (k Key) Freeze(ctx context.Context, s *redis.Script, args ...any) (verdict string, rest []any, err error) {
 	reply, err := redis.Values(k.Script(ctx, "stage", s, args...))
 	if err != nil {
@@ -120,7 +118,7 @@ func (k Key) Freeze(ctx context.Context, s *redis.Script, args ...any) (verdict 
 	return verdict, rest, nil
 }
 
-// StageOf reads what such a script says of the stage that it has made or found.
+// StageOf reads the stage from such a script's reply.
 func StageOf(rest []any, newID string) (s flush.Stage, err error) {
 	_, err = redis.Scan(rest, &s.ID, &s.Parts, &s.Size, &s.Job)
 	s.Resumed = s.ID != newID
@@ -150,8 +148,7 @@ func (k Key) Count(ctx context.Context, wrongType func(reply []any) error, s *re
 	return n, err
 }
 
-// Discard removes the stage of s and its id. flush.ErrStaleStage when it is gone
-// already, be it by an earlier call whose reply was lost.
+// Discard removes the stage of s and its id. flush.ErrStaleStage if it is gone already, perhaps by an earlier call whose reply was lost.
 func (k Key) Discard(ctx context.Context, s flush.Stage) error {
 	return k.DiscardWith(ctx, s, anyNumber)
 }
@@ -159,8 +156,7 @@ func (k Key) Discard(ctx context.Context, s flush.Stage) error {
 // anyNumber of records may be left in a stage that is discarded.
 const anyNumber = -1
 
-// DiscardWith removes a stage if no more than so many records are left in it, beside those
-// that have passed.
+// DiscardWith removes a stage if at most that many records are left in it, beside those that have passed.
 func (k Key) DiscardWith(ctx context.Context, s flush.Stage, left int) error {
 	verdict, err := redis.String(k.Script(ctx, "discard the stage of", discardScript, k.StageKey(), k.MetaKey(), s.ID, left))
 	if err != nil {
@@ -172,8 +168,7 @@ func (k Key) DiscardWith(ctx context.Context, s flush.Stage, left int) error {
 	return nil
 }
 
-// MarkChanged adds ids to the live index, or if the type of that is unknown, stages them under
-// newID.
+// MarkChanged adds ids to the live index. If the type of that is unknown, it stages them under newID.
 func (k Key) MarkChanged(ctx context.Context, newID string, ids []string) error {
 	for len(ids) > 0 {
 		some := ids[:fitting(ids, chunk)]
@@ -194,10 +189,9 @@ func (k Key) MarkChanged(ctx context.Context, newID string, ids []string) error 
 	return nil
 }
 
-// Check fails with flush.ErrStaleStage unless the stage still has the id of s. As
-// an id is removed together with its stage and never used again, whatever was
-// read from the stage before a check that passes, was read from an intact stage.
-// It also returns the stage's type ("none" once it is drained).
+// Check fails with flush.ErrStaleStage unless the stage still has the id of s. As an id is removed together with its stage and never used
+// again, everything read from the stage before a check that passes was read from an intact stage. It also returns the stage's type
+// ("none" once it is drained).
 func (k Key) Check(ctx context.Context, c redis.Conn, s flush.Stage) (kind string, err error) {
 	const doing = "look up the stage of"
 	if err := redisconn.SendAll(c, redisconn.Cmd("HGET", k.MetaKey(), "id"), redisconn.Cmd("TYPE", k.StageKey())); err != nil {
@@ -234,7 +228,7 @@ func (k Key) WrongType(reply []any) error {
 		ErrWrongType, key, found, k.Job, want)
 }
 
-// New checks what a source was asked for.
+// New makes the key of a source, and checks its settings.
 func New(store *redisconn.Store, jobName, live string, types ...string) (Key, error) {
 	if err := redisconn.CheckKey(live); err != nil {
 		return Key{}, err

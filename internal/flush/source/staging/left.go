@@ -16,16 +16,16 @@ import (
 	"baton/internal/redisconn"
 )
 
-// ErrStageChanged means that the stage is not the one that was read before.
+// ErrStageChanged means that the stage is not the one that the caller has read.
 var ErrStageChanged = errors.New("flush: the stage has changed")
 
-// At is where something is staged.
+// At is the place of a stage.
 type At struct {
 	Store string // its name in the configuration; "" is the Redis that has the lock
-	Key   string // beside which it is: the key, or the index, of a job
+	Key   string // the key, or the index, of a job; the stage is beside it
 }
 
-// String is what people call it.
+// String is the place's name for people.
 func (a At) String() string {
 	if a.Store == "" {
 		return strconv.Quote(a.Key)
@@ -33,7 +33,7 @@ func (a At) String() string {
 	return fmt.Sprintf("%q in store %q", a.Key, a.Store)
 }
 
-// noted is how a list has it: a name of a store has no zero byte in it.
+// noted is the place's name in a list: the name of a store contains no zero byte.
 func (a At) noted() string {
 	if a.Store == "" && !strings.HasPrefix(a.Key, "\x00") {
 		return a.Key
@@ -52,13 +52,13 @@ func readAt(noted string) At {
 // LeftStage is the stage of a key that no job flushes any more.
 type LeftStage struct {
 	At
-	Job     string // who has staged it
+	Job     string // the job that has staged it
 	ID      string // of the batch; "" if it has none
-	Records int64  // 0: nothing is staged there
-	Unknown bool   // its store is not configured: whether something is staged there is not known
+	Records int64  // 0: the stage is empty
+	Unknown bool   // its store is not configured, so its content is unknown
 }
 
-// StagedKeys are the keys beside which those sources stage.
+// StagedKeys are the keys beside which the sources stage.
 func StagedKeys(sources []flush.Source) []string {
 	var all []string
 	for _, s := range sources {
@@ -71,15 +71,14 @@ func StagedKeys(sources []flush.Source) []string {
 
 func (k Key) stagedAt() string { return k.Live }
 
-// leftKeys are what may be staged beside a key, in the order of the scripts.
+// leftKeys are the keys of a stage beside a key, in the order of the scripts.
 func leftKeys(live string) []any {
 	k := Key{Live: live}
 	return []any{k.StageKey(), k.MetaKey(), k.IndexKey()}
 }
 
-// StageList has the places where flushes of the installation stage, or have staged,
-// and the job of each. A stage that no job of the configuration flushes is found by it,
-// without a SCAN; and those of another installation in the same Redis are not.
+// StageList has the places where flushes of the installation stage, or have staged, and the job of each. It finds a stage that no job of
+// the configuration flushes, without a SCAN, and it does not contain stages of another installation in the same Redis.
 type StageList interface {
 	NoteStages(ctx context.Context, jobs map[string]string) error
 	NotedStages(ctx context.Context) (jobs map[string]string, err error)
@@ -93,7 +92,7 @@ type Stages struct {
 	stores func() map[string]*redisconn.Store
 }
 
-// NewStages finds stages in the stores that there are when it is asked, by their names. It does not connect.
+// NewStages finds stages in the stores that exist at the time of each call, by their names. It does not connect.
 func NewStages(stores func() map[string]*redisconn.Store, list StageList) *Stages {
 	return &Stages{list, stores}
 }
@@ -107,7 +106,7 @@ func (s *Stages) Note(ctx context.Context, jobs map[At]string) error {
 	return s.list.NoteStages(ctx, noted)
 }
 
-// Forget takes places off the list that have no stage and no job.
+// Forget removes places from the list that have no stage and no job.
 func (s *Stages) Forget(ctx context.Context, places []At) error {
 	noted := make([]string, len(places))
 	for i, at := range places {
@@ -121,8 +120,8 @@ var (
 	dropScript = load("stage_drop", 3)
 )
 
-// Left returns the stages, by place, of those recorded that are not configured. All stores are asked at the
-// same time. If a server fails, it still returns those of the others.
+// Left returns the stages of recorded places that are not configured. It asks all stores at the same time. If a server fails, it still
+// returns those of the others.
 func (s *Stages) Left(ctx context.Context, configured map[At]string) ([]LeftStage, error) {
 	noted, err := s.list.NotedStages(ctx)
 	if err != nil {
@@ -159,7 +158,7 @@ func (s *Stages) Left(ctx context.Context, configured map[At]string) ([]LeftStag
 	return left, errors.Join(failed...)
 }
 
-// leftIn looks what is staged in one store. Where that is away it does not ask for every key.
+// leftIn reads the stages in one store. If the store is away, it does not try every key.
 func leftIn(ctx context.Context, store *redisconn.Store, asked []LeftStage) (found []LeftStage, err error) {
 	var failed []error
 	for _, l := range asked {

@@ -10,8 +10,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// chunk and chunkBytes are the most ids and bytes per script: Redis serves no other client meanwhile. Of a stage of 5,000,000
-// the longest script took 12.6 ms with 1,000 ids, and 9.5 ms with 400. ZADD has two arguments for each.
+// chunk and chunkBytes are the most ids and bytes per script: Redis serves no other client meanwhile. For a stage of 5,000,000 the
+// longest script took 12.6 ms with 1,000 ids, and 9.5 ms with 400. ZADD has two arguments for each.
 const chunk, chunkBytes = 400, 256 << 10
 
 // Remove removes ids from the stage st.
@@ -45,13 +45,13 @@ func (k Key) removeSome(ctx context.Context, st flush.Stage, ids []string) (ours
 	return redis.Bool(k.Script(ctx, doing, removeScript, redis.Args{k.StageKey(), k.MetaKey(), st.ID}.AddFlat(ids)...))
 }
 
-// longID is the length of an id, in bytes, from which on it costs Redis much to hand it to a script: Lua copies it a few
-// times, and that takes up to 30 ms for a megabyte, where SREM takes 0.3 ms.
+// longID is the length of an id, in bytes, from which on a script for it costs Redis much: Lua copies it a few times, and that takes up
+// to 30 ms for a megabyte, where SREM takes 0.3 ms.
 const longID = 16 << 10
 
-// removeLong removes ids without the script. WATCH is as good as its look at the id: if the stage is discarded, or gets
-// another id, the transaction is not done. Where done is false the script has to do it, and judge: something has changed, the stage
-// is a large one, the key is on its way to another node of a Cluster, or the user must not do this.
+// removeLong removes ids without the script. WATCH replaces the script's look at the id: if the stage is discarded, or gets another id,
+// the transaction is not executed. If done is false, the script has to do it, and to judge: the stage has changed, or is a large one, the
+// key is being moved to another node of a Cluster, or the user lacks a permission.
 func (k Key) removeLong(ctx context.Context, st flush.Stage, ids []string) (ours, done bool, err error) {
 	c, err := k.Store.Conn(ctx, k.Live)
 	if err != nil {
@@ -59,7 +59,7 @@ func (k Key) removeLong(ctx context.Context, st flush.Stage, ids []string) (ours
 	}
 	defer c.Close() // it goes back to the pool, out of the transaction
 	replies, err := ask(ctx, c, redisconn.Cmd("WATCH", k.MetaKey()), redisconn.Cmd("HMGET", k.MetaKey(), "id", "size"),
-		redisconn.Cmd("TYPE", k.StageKey()), redisconn.Cmd("MULTI")) // which may be refused: only then what must not be alone
+		redisconn.Cmd("TYPE", k.StageKey()), redisconn.Cmd("MULTI")) // if MULTI is refused, the next commands must not run
 	if err != nil || replies == nil {
 		return false, false, err
 	}
