@@ -27,7 +27,7 @@ type Config struct {
 	Defaults          Policy   `yaml:"defaults"`
 	Jobs              []Job    `yaml:"jobs"`
 
-	// places says where each value was set, by its path; see place.
+	// places tells where each value was set, by its path; see place.
 	places map[string]place
 }
 
@@ -44,7 +44,7 @@ type Node struct {
 	Candidate *bool `yaml:"candidate"`
 }
 
-// IsCandidate reports whether this node may lead. WithDefaults decides it where the file does not say.
+// IsCandidate reports whether this node may lead. WithDefaults sets it if the file does not.
 func (n Node) IsCandidate() bool { return n.Candidate == nil || *n.Candidate }
 
 // Election is how one leader is chosen. The defaults that depend on the ttl
@@ -100,30 +100,27 @@ type HTTP struct {
 	// Listen is host:port. Port 0 takes any free port; "off" serves nothing.
 	// Default: 127.0.0.1:9747.
 	Listen string `yaml:"listen"`
-	// AdminSocket is the Unix socket on which baton reload reaches the daemon, for its
-	// user and group; "off" is none. Default: admin.sock in systemd's runtime directory,
-	// without one none.
+	// AdminSocket is the Unix socket of the daemon for baton reload, for its user and group; "off" is none. Default: admin.sock in
+	// systemd's runtime directory, without one none.
 	AdminSocket string `yaml:"admin_socket,omitempty"`
-	// TokenFile holds the token, one line of at least 16 characters, that a client that gives
-	// orders by the page or the API shows. It is read anew whenever it changes. With it,
-	// records and output are shown to those who have it, too, and to no one else.
-	// Default: no orders but by the admin socket.
+	// TokenFile holds the token of clients that give orders by the page or the API: one line of at least 16 characters. It is read again
+	// after every change. With it, records and output are shown to clients that have it, too, and to no others. Default: no orders except
+	// by the admin socket.
 	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
-	// ReadTokenFile holds a second token, as TokenFile does: with it a client sees what it sees with
-	// the first, and gives no orders. Needs token_file. Default: none.
+	// ReadTokenFile holds a second token, as TokenFile does: a client with it may read like one with the first, and gives no orders.
+	// Needs token_file. Default: none.
 	ReadTokenFile string `yaml:"read_token_file,omitempty" config:"expand"`
 	// TLS has the page and the API served over HTTPS. Needed for orders from other hosts:
 	// a token is not taken from a network that can read it.
 	TLS *ServerTLS `yaml:"tls,omitempty"`
-	// Hosts are further names under which a listener on loopback may be asked, for a
-	// reverse proxy on this host that passes its own name on. Default: none.
+	// Hosts are further names for a listener on loopback, for a reverse proxy on this host that passes its own name on. Default: none.
 	Hosts []string `yaml:"hosts,omitempty"`
-	// TrustedProxies are addresses of reverse proxies, or networks, whose X-Forwarded-Proto is
-	// believed: https makes the page's cookie Secure, http has the token refused. Default: none.
+	// TrustedProxies are addresses of reverse proxies, or networks, whose X-Forwarded-Proto is believed: https makes the page's cookie
+	// Secure, with http the token is refused. Default: none.
 	TrustedProxies []string `yaml:"trusted_proxies,omitempty"`
 }
 
-// Proxies are the trusted proxies as networks; what is none is left out, which the check has refused.
+// Proxies are the trusted proxies as networks; others are left out, since Validate has refused them.
 func (h HTTP) Proxies() []netip.Prefix {
 	var all []netip.Prefix
 	for _, text := range h.TrustedProxies {
@@ -143,20 +140,20 @@ func proxyOf(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// ServerTLS is who we are to a browser. The files are read anew whenever they change.
+// ServerTLS is our certificate for browsers. The files are read again after every change.
 type ServerTLS struct {
-	// CertFile is the certificate and those it rests on, PEM. Required.
+	// CertFile is the certificate and its chain, PEM. Required.
 	CertFile string `yaml:"cert_file" config:"expand"`
 	// KeyFile is its private key, PEM. Required.
 	KeyFile string `yaml:"key_file" config:"expand"`
 }
 
-// Off is said instead of an address of what is not to be served.
+// Off replaces an address that must not be served.
 const Off = "off"
 
 // Log is what goes to standard error.
 type Log struct {
-	// Level is debug, info, warn or error: what is less grave is left out. Default: info.
+	// Level is debug, info, warn or error: less important lines are left out. Default: info.
 	Level string `yaml:"level"`
 	// Format is text, for people, or json, for log collectors. Default: text.
 	Format string `yaml:"format"`
@@ -172,8 +169,8 @@ type Database struct {
 	// DSNInline is the data source name itself; dsn_file keeps the password out
 	// of this file. ${NAME} is replaced from the environment. This or dsn_file is required.
 	DSNInline string `yaml:"dsn" config:"expand"`
-	// Pooler says that a pooler in front of PostgreSQL gives each transaction another session of
-	// the server: transaction. Default: none; baton finds PgBouncer and its kind by itself.
+	// Pooler says that a pooler in front of PostgreSQL gives each transaction another session of the server: transaction. Default: none;
+	// baton finds PgBouncer and its kind without it.
 	Pooler string `yaml:"pooler,omitempty"`
 }
 
@@ -195,7 +192,7 @@ type Flush struct {
 	// BatchBytes is the aim for the bytes of one transaction, in bytes, 65536 to 1073741824; of
 	// one of every lane together. A longer record goes alone. Default: 8388608, which is 8 MiB.
 	BatchBytes int `yaml:"batch_bytes,omitempty" config:"positive"`
-	// DeadLetters says how much may go wrong.
+	// DeadLetters bounds the records that may be put aside.
 	DeadLetters DeadLetters `yaml:"dead_letters,omitempty"`
 	// Verify compares Redis with the table now and then. For hashes, zset, scan and capture.
 	// Default: only baton job verify does.
@@ -232,7 +229,7 @@ type DeadLetters struct {
 // The modes of counters.
 const (
 	ModeStage     = "stage"     // increments are taken out of Redis
-	ModeWatermark = "watermark" // totals stay in Redis, the database remembers what it has
+	ModeWatermark = "watermark" // totals stay in Redis, the database keeps the part that it has
 )
 
 // From is the Redis side of a flush.
@@ -248,26 +245,22 @@ type From struct {
 	// Changed is the SET or ZSET of the ids that changed. Required for hashes, for a zset,
 	// whose ids are its members, and for counters with a key each unless mode is watermark.
 	Changed string `yaml:"changed,omitempty"`
-	// Mode is stage, to take increments out of Redis, or watermark, for totals that
-	// are never reset: they stay, and the database remembers what it has of them.
-	// Counters only. Default: stage.
+	// Mode is stage, to take increments out of Redis, or watermark, for totals that are never reset: they stay, and the database keeps
+	// the part that it has. Counters only. Default: stage.
 	Mode string `yaml:"mode,omitempty"`
-	// OnDecrease is what a total means that is lower than before, with mode watermark:
-	// stop the job, subtract the difference, or restart, as counters do that began
-	// again at zero. Default: stop.
+	// OnDecrease is the meaning of a total that is lower than before, with mode watermark: stop the job, subtract the difference, or
+	// restart, as counters do that began again at zero. Default: stop.
 	OnDecrease string `yaml:"on_decrease,omitempty"`
-	// OnGap is what happens when entries of a stream have gone unread, because it was
-	// trimmed too early or Redis lost data: stop the job, or continue behind the gap.
-	// Stream only. Default: stop.
+	// OnGap is what happens when entries of a stream have gone unread, because it was trimmed too early or Redis lost data: stop the job,
+	// or continue after the gap. Stream only. Default: stop.
 	OnGap string `yaml:"on_gap,omitempty"`
-	// Start is where a stream is read from the first time: beginning, end, or an id.
-	// Default: beginning.
+	// Start is where the first reading of a stream begins: beginning, end, or an id. Default: beginning.
 	Start string `yaml:"start,omitempty"`
 	// Retain is how long entries of a stream stay once they are in the database; 1ms
 	// trims them at once. Stream only. Default: they stay, the producer trims.
 	Retain time.Duration `yaml:"retain,omitempty"`
-	// Value is what the keys of a scan or capture hold: hash, string, json (an object in a
-	// string), set or zset, of which each member is a row. Scan and capture only. Default: hash.
+	// Value is the type of the values under the keys of a scan or capture: hash, string, json (an object in a string), or set or zset,
+	// whose members are a row each. Scan and capture only. Default: hash.
 	Value string `yaml:"value,omitempty"`
 	// Vanished is what happens to rows whose key is gone after a complete scan: ignore
 	// or delete, which needs generation. Scan only. Default: ignore.
@@ -276,13 +269,11 @@ type From struct {
 	// one verify --repair may delete or set to null; with more it fails and changes none. Hashes, zset,
 	// scan and capture only. Default: 10.
 	MaxPct int `yaml:"max_pct,omitempty" config:"positive"`
-	// OnMissing is what happens to the row of a changed id whose hash or member is gone:
-	// delete it, ignore the change, or set its columns to null; of a capture the row of a
-	// key or member that is gone. Hashes, zset and capture only. Default: delete.
+	// OnMissing is what happens to the row of a changed id whose hash or member is gone: delete it, ignore the change, or set its columns
+	// to null; for a capture the row of a key or member that is gone. Hashes, zset and capture only. Default: delete.
 	OnMissing string `yaml:"on_missing,omitempty" config:"null"`
-	// OnFlush is what a capture does after FLUSHALL, FLUSHDB or SWAPDB: stop the job, make
-	// a pass over all keys, which deletes no more rows than max_pct, or delete every row
-	// that has no key any more. Capture only. Default: stop.
+	// OnFlush is the reaction of a capture to FLUSHALL, FLUSHDB or SWAPDB: stop the job, make a pass over all keys, which deletes no more
+	// rows than max_pct, or delete every row that has no key any more. Capture only. Default: stop.
 	OnFlush string `yaml:"on_flush,omitempty"`
 }
 
@@ -295,45 +286,39 @@ type To struct {
 	// Key is the columns that identify a row; the table needs a unique index on
 	// exactly these. Required unless mode is insert.
 	Key []string `yaml:"key,omitempty"`
-	// Mode is upsert, insert, replace (delete the row and insert it anew) or delete.
-	// Default: upsert with a key, else insert.
+	// Mode is upsert, insert, replace (delete the row, then insert it) or delete. Default: upsert with a key, else insert.
 	Mode string `yaml:"mode,omitempty"`
 	// DedupeKey is the columns of a unique index; with mode insert a record that is
 	// there already is left out. Default: none.
 	DedupeKey []string `yaml:"dedupe_key,omitempty"`
-	// DeleteWhen has a record delete its row if it has all of these values:
-	// {op: delete}. List and stream only. Default: none.
+	// DeleteWhen makes a record delete its row if it has all of these values: {op: delete}. List and stream only. Default: none.
 	DeleteWhen map[string]string `yaml:"delete_when,omitempty"`
 	// Generation is an integer column that counts the passes of a scan; it marks which
 	// rows have vanished. Required for vanished: delete.
 	Generation string `yaml:"generation,omitempty"`
-	// Adopt is what a pass does to rows that the job never wrote: insert_only leaves them, overwrite changes
-	// them and deletes none, delete changes and deletes them, within max_pct. Capture only. Default: ask, by
-	// baton job accept.
+	// Adopt is how a pass treats rows that the job never wrote: insert_only leaves them, overwrite changes them and deletes none, delete
+	// changes and deletes them, within max_pct. Capture only. Default: ask, by baton job accept.
 	Adopt string `yaml:"adopt,omitempty"`
 	// Schema is verify, to refuse a table that does not fit, or create, to make one
 	// that is missing, with the types under columns. Default: verify.
 	Schema string `yaml:"schema,omitempty"`
 }
 
-// Column is what one column is made of. In YAML the text alone is short for {from: text}.
+// Column tells how one column is made. In YAML the text alone is short for {from: text}.
 type Column struct {
 	// From is a field of the hash, or the name captured in its key (id of
 	// user:<id>); for counters $field or $value. Default: the column's own name.
 	From string `yaml:"from,omitempty"`
-	// Op is set, to replace what the row has, or add, to add to it; only
-	// counters add. Default: add for $value, else set.
+	// Op is set, to replace the row's value, or add, to add to it; only counters add. Default: add for $value, else set.
 	Op string `yaml:"op,omitempty"`
-	// Type overrides what the database's catalogue says: integer, float, numeric,
-	// text, bytes, boolean, timestamp, date, json or uuid. Default: from the catalogue.
+	// Type overrides the type from the database's catalogue: integer, float, numeric, text, bytes, boolean, timestamp, date, json or
+	// uuid. Default: from the catalogue.
 	Type string `yaml:"type,omitempty"`
-	// Format is how a timestamp or a date is written: unix, unix_ms, rfc3339, or
-	// a layout of Go's time package. Default: rfc3339.
+	// Format is the form of a timestamp or a date: unix, unix_ms, rfc3339, or a layout of Go's time package. Default: rfc3339.
 	Format string `yaml:"format,omitempty"`
-	// Missing is what a record without the field means: error, so that the row
-	// becomes a dead letter, null, or keep, to leave the column as it is. Default: the
-	// column's default, if it has one, else null for a nullable column, else error. A list or
-	// stream, and a default that is not constant, such as now(), keep what the row has.
+	// Missing is the meaning of a record without the field: error, so that the row becomes a dead letter, null, or keep, to leave the
+	// column as it is. Default: the column's default, if it has one, else null for a nullable column, else error. A list or stream, and a
+	// default that is not constant, such as now(), keep the row's value.
 	Missing string `yaml:"missing,omitempty" config:"null"`
 	// Empty is "null" to store an empty text as NULL. Default: as it is.
 	Empty string `yaml:"empty,omitempty" config:"null"`

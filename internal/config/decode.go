@@ -12,9 +12,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// decoder fills a Config from the syntax tree. It is our own, where the library
-// has one, because the library stops at the first error, forgets where a value
-// stood, and quotes the source in its messages.
+// decoder fills a Config from the syntax tree. It is our own because the library's decoder stops at the first error, forgets the places
+// of values, and quotes the source in its messages.
 type decoder struct {
 	file     string
 	env      Lookup
@@ -25,7 +24,7 @@ type decoder struct {
 // shorthand is a struct that may also be written as one text.
 type shorthand interface{ fromText(string) }
 
-// fail reports a problem of what stands at n itself, such as a key.
+// fail reports a problem of n itself, such as a key.
 func (d *decoder) fail(n ast.Node, path, format string, args ...any) {
 	p := Problem{Source: d.file, Path: path, Message: fmt.Sprintf(format, args...)}
 	if tk := n.GetToken(); tk != nil && tk.Position != nil {
@@ -34,7 +33,7 @@ func (d *decoder) fail(n ast.Node, path, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
-// bad reports a problem of a value, where its key stands.
+// bad reports a problem of a value, at the place of its key.
 func (d *decoder) bad(n ast.Node, path, format string, args ...any) {
 	if path == "" {
 		d.fail(n, path, format, args...)
@@ -43,7 +42,7 @@ func (d *decoder) bad(n ast.Node, path, format string, args ...any) {
 	d.problems = append(d.problems, d.config.Problem(path, fmt.Sprintf(format, args...)))
 }
 
-// here remembers where a value was set: at its key, or as an item of a list.
+// here notes where a value was set: at its key, or as an item of a list.
 func (d *decoder) here(n ast.Node, path string) {
 	if tk := n.GetToken(); tk != nil && tk.Position != nil {
 		d.config.places[path] = place{d.file, tk.Position.Line, tk.Position.Column}
@@ -74,7 +73,7 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 		return
 	}
 	switch v.Kind() {
-	case reflect.Pointer: // what may be left out altogether
+	case reflect.Pointer: // optional as a whole
 		v.Set(reflect.New(v.Type().Elem()))
 		d.decode(n, v.Elem(), path, tag)
 	case reflect.String:
@@ -147,7 +146,7 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.Str
 	for i, item := range seq.Values {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		d.here(item, at)
-		// A mapping's own token is a colon; its first key is where people search.
+		// A mapping's own token is a colon; an operator looks for its first key.
 		if m, ok := item.(ast.MapNode); ok {
 			if it := m.MapRange(); it.Next() {
 				d.here(it.Key(), at)
@@ -161,7 +160,7 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.Str
 func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	s, ok := scalar(n)
 	if !ok {
-		if _, pairs := n.(ast.MapNode); pairs { // what [host:port] is taken for within {}
+		if _, pairs := n.(ast.MapNode); pairs { // [host:port] within {} is parsed as a mapping
 			d.bad(n, path, "want one text here; if it has a colon in it, write it in quotes")
 			return
 		}
@@ -216,8 +215,7 @@ func (d *decoder) duration(n ast.Node, v reflect.Value, path string) {
 	v.SetInt(int64(dur))
 }
 
-// parseDuration refuses zero too: no duration here means anything at zero, and
-// inside Config a zero says that it was not set.
+// parseDuration refuses zero too: no duration here has a meaning at zero, and inside Config a zero says that it was not set.
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {
@@ -229,7 +227,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// scalar is a value as the operator wrote it: 007 stays 007.
+// scalar is a value in the operator's spelling: 007 stays 007.
 func scalar(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.LiteralNode:
@@ -251,7 +249,7 @@ func fieldNamed(v reflect.Value, name string) (reflect.Value, reflect.StructTag,
 	return reflect.Value{}, "", false
 }
 
-// keyOf is a field's name in YAML; empty for what is not configuration.
+// keyOf is a field's name in YAML; "" if the field is not configuration.
 func keyOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	return strings.TrimPrefix(name, "-")

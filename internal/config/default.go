@@ -31,9 +31,8 @@ func Default() Config {
 	}
 }
 
-// WithDefaults returns c with all that was left out filled in: the host name as
-// the node's id, a Redis on this host, timings that fit the ttl, and each job's own
-// values.
+// WithDefaults returns c with the missing values filled in: the host name as the node's id, a Redis on this host, timings that fit the
+// ttl, and each job's own values.
 func (c Config) WithDefaults() Config {
 	if c.Node.ID == "" {
 		// Without a host name the id stays empty, and Validate asks for it.
@@ -46,7 +45,7 @@ func (c Config) WithDefaults() Config {
 		fill(&c.Redis.URL, "redis://127.0.0.1:6379/0")
 	}
 	d := Default()
-	if _, said := c.places["election.lock_key"]; !said { // an empty one is to be replaced: Validate says so
+	if _, said := c.places["election.lock_key"]; !said { // an empty one must be replaced: Validate reports it
 		fill(&c.Election.LockKey, d.Election.LockKey)
 	}
 	fill(&c.Election.Acquire, d.Election.Acquire)
@@ -102,7 +101,7 @@ func (f *Flush) withDefaults() {
 	}
 }
 
-// complete fills what p leaves out from d.
+// complete fills the missing values of p from d.
 func (p *Policy) complete(d Policy) {
 	fill(&p.TimeZone, d.TimeZone)
 	fill(&p.CatchUp, d.CatchUp)
@@ -141,16 +140,15 @@ func (j *Job) withDefaults(d Policy, lock string) {
 		fill(&col.From, name)
 		op := "set"
 		if f.From.Kind().Delivers == spec.Increments && col.From == "$value" {
-			op = "add" // a counter's value is an increment: to set it would lose what the row has
+			op = "add" // a counter's value is an increment: setting it would lose the row's value
 		}
 		fill(&col.Op, op)
 		f.Columns[name] = col
 	}
 }
 
-// Margin is how much sooner than the lease this node stops trusting it: 250 ms
-// and 1 % of the ttl, for the time that a process may stand still unnoticed and
-// for clocks that run at different speeds.
+// Margin is how much earlier than the lease ends this node stops trusting it: 250 ms and 1 % of the ttl, for the time that a process may
+// stand still unnoticed and for clocks that run at different speeds.
 func (e Election) Margin() time.Duration { return 250*time.Millisecond + e.TTL/100 }
 
 func fill[T comparable](v *T, def T) {

@@ -3,8 +3,8 @@
 //
 //	file ── Load ──► Config ── Overlay(environment) ── Overlay(flags) ── WithDefaults ── Validate
 //
-// Read does all of it and is what a command calls. It answers with every problem
-// at once, each at its place, so that an operator fixes a file in one go:
+// Read does all of it and is the function for commands. It returns every problem at once, each at its place, so that an operator can mend
+// a file in one go:
 //
 //	baton.yaml:12:5: jobs[1].schedule: ...
 //	--ttl: election.ttl: ...
@@ -13,6 +13,6 @@
 // know is an error, and so is one that a later version may know. Values of secret
 // fields never appear in a problem, in Show or in Hash.
 //
-// The package knows neither Redis nor SQL nor cron: what only the owner of a
-// language can check (a schedule, a key pattern) comes in through Checks.
+// The package knows neither Redis nor SQL nor cron: checks that need the owner of a language (a schedule, a key pattern) come in through
+// Checks.
 package config

@@ -8,12 +8,12 @@ import (
 
 // File is a file that a configuration names.
 type File struct {
-	Key  string // by which it is named, for example databases.main.dsn_file
+	Key  string // its setting, for example databases.main.dsn_file
 	Path string
 	Kind FileKind
 }
 
-// FileKind says what a file has to hold.
+// FileKind is the kind of a file's content.
 type FileKind int
 
 // The kinds of files.

@@ -6,10 +6,10 @@ import (
 	"baton/internal/notify/service"
 )
 
-// Policy is when a job starts and what becomes of it: as defaults for every job, or
-// of one job, which is completed from the defaults.
+// Policy is when a job starts, and how its runs are treated: as defaults for every job, or of one job, which is completed from the
+// defaults.
 type Policy struct {
-	// TimeZone is an IANA name by which schedules are read. Default: UTC.
+	// TimeZone is the IANA name of the schedules' time zone. Default: UTC.
 	TimeZone string `yaml:"time_zone"`
 	// CatchUp is what happens to slots that passed while no node led: latest runs the
 	// last one, all runs each, none waits for the next one. Default: latest.
@@ -21,29 +21,26 @@ type Policy struct {
 	// slot out, queue_one runs it afterwards, replace ends the earlier run, allow runs
 	// both. A flush cannot be run twice at a time. Default: forbid.
 	Overlap string `yaml:"overlap"`
-	// MaxOverlap is how many runs of the job go on at a time with overlap: allow, 2 or more;
-	// a slot that comes while as many do is left out. Default: any number.
+	// MaxOverlap is how many runs of the job may go on at a time with overlap: allow, 2 or more; a further slot is left out. Default: any
+	// number.
 	MaxOverlap int `yaml:"max_overlap,omitempty" config:"several"`
-	// OnLost is what happens to a run that was lost with its node: skip it, or rerun it
-	// on the next leader, which then may do again what was done. But a later
-	// slot that is to run by then takes its place, unless with catch_up: all. Default: skip.
+	// OnLost is what happens to a run that was lost with its node: skip it, or rerun it on the next leader, which may then repeat work.
+	// But a later slot that is due by then takes its place, unless with catch_up: all. Default: skip.
 	OnLost string `yaml:"on_lost"`
 	// Jitter spreads starts: a job starts by a part of this after its slots, always by
 	// the same. Default: none.
 	Jitter time.Duration `yaml:"jitter,omitempty"`
 	// Timeout ends a run that takes longer. Default: 1h.
 	Timeout time.Duration `yaml:"timeout"`
-	// Grace is the time between SIGTERM and SIGKILL for a command that shall end; it is
-	// shorter where the lease wants it. Default: 10s.
+	// Grace is the time between SIGTERM and SIGKILL for a command that must end; the lease may make it shorter. Default: 10s.
 	Grace time.Duration `yaml:"grace"`
 	// Retry is what happens to a run that failed.
 	Retry Retry `yaml:"retry,omitempty"`
-	// LateAfter is how long after a slot a job counts as late that has not succeeded
-	// since. Default: never.
+	// LateAfter is how long after a slot a job without a success since counts as late. Default: never.
 	LateAfter time.Duration `yaml:"late_after,omitempty"`
 }
 
-// Retry has failed runs tried again, whichever node leads by then, until the next slot is due.
+// Retry has failed runs tried again, under any leader, until the next slot is due.
 type Retry struct {
 	// Limit is how often. Default: never.
 	Limit int `yaml:"limit,omitempty" config:"positive"`
@@ -54,7 +51,7 @@ type Retry struct {
 	MaxDelay time.Duration `yaml:"max_delay,omitempty"`
 }
 
-// History says how much is remembered of each job's runs.
+// History bounds the memory of each job's runs.
 type History struct {
 	// Keep is how many entries. Default: 200.
 	Keep int `yaml:"keep" config:"positive"`
@@ -64,8 +61,8 @@ type History struct {
 
 // Job is some scheduled work: a flush or a command.
 type Job struct {
-	// Name identifies the job for ever: its fence and its history are kept under
-	// it. Lower-case letters, digits and dashes, at most 63. Required, unique.
+	// Name identifies the job for ever: its fence and its history have this name. Lower-case letters, digits and dashes, at most 63.
+	// Required, unique.
 	Name string `yaml:"name"`
 	// Schedule is five-field cron, "@hourly" and the like, "@every 5s" or "@always". Required.
 	Schedule string `yaml:"schedule"`
@@ -74,8 +71,7 @@ type Job struct {
 	Lock string `yaml:"lock,omitempty"`
 	// Policy is as in defaults, which complete it.
 	Policy `yaml:",inline"`
-	// DeadMansSwitch is asked for by HTTP after every run that has succeeded, so that who
-	// watches it notices if none does.
+	// DeadMansSwitch gets an HTTP request after every run that has succeeded, so that its watcher notices if no run does.
 	DeadMansSwitch *Webhook `yaml:"dead_mans_switch,omitempty"`
 
 	// Flush moves data from Redis into a table. This or command is required.
@@ -83,45 +79,43 @@ type Job struct {
 	// Command is a program and its arguments; with shell: true one text for /bin/sh -c.
 	// This or flush is required.
 	Command Command `yaml:"command,omitempty"`
-	// Shell is true to have /bin/sh run the command, which is one text then. Default: false.
+	// Shell is true to make /bin/sh run the command, which is one text then. Default: false.
 	Shell bool `yaml:"shell,omitempty"`
-	// WorkingDir is where a command runs. Default: the daemon's, / under systemd.
+	// WorkingDir is the directory that a command runs in. Default: the daemon's, / under systemd.
 	WorkingDir string `yaml:"working_dir,omitempty"`
 	// Env is added to the daemon's environment for the command. Default: none.
 	Env map[string]string `yaml:"env,omitempty"`
 	// EnvFile is a file of NAME=VALUE lines, read before every run; Env goes over it.
 	// Default: none.
 	EnvFile string `yaml:"env_file,omitempty" config:"expand"`
-	// Secrets are environment variables whose values stand in files of one line, read
-	// before every run. They are taken out of what the command prints. Default: none.
+	// Secrets are environment variables whose values stand in files of one line, read before every run. They are removed from the
+	// command's output. Default: none.
 	Secrets map[string]string `yaml:"secrets,omitempty" config:"expand"`
 
 	// Stdin is a file that the command reads as its standard input. Default: none, there is nothing
 	// to read.
 	Stdin string `yaml:"stdin,omitempty"`
-	// LogFile is a file to which all that the command prints is appended, without secrets; a file
-	// that was moved away by a rotation is made anew. Default: none.
+	// LogFile is a file to which baton appends the command's output, without secrets; it makes the file again after a rotation has moved
+	// it away. Default: none.
 	LogFile string `yaml:"log_file,omitempty"`
-	// SuccessExitCodes are the exit codes beside 0 with which a run has succeeded. Default: none.
+	// SuccessExitCodes are the exit codes beside 0 that mean success. Default: none.
 	SuccessExitCodes []int `yaml:"success_exit_codes,omitempty"`
-	// StopSignal is what asks the command and its process group to end. Default: SIGTERM.
+	// StopSignal is the signal that ends the command and its process group. Default: SIGTERM.
 	StopSignal string `yaml:"stop_signal,omitempty"`
-	// Umask is what others may not do with files that the command makes, in octal, such as 027.
-	// Default: the daemon's, 077 under systemd.
+	// Umask removes permissions from files that the command makes, in octal, such as 027. Default: the daemon's, 077 under systemd.
 	Umask string `yaml:"umask,omitempty"`
-	// Nice is how far the command stands back for others, up to 19. Less than the daemon's takes
-	// CAP_SYS_NICE. Default: the daemon's.
+	// Nice is how far the command steps back for others, up to 19. Less than the daemon's takes CAP_SYS_NICE. Default: the daemon's.
 	Nice int `yaml:"nice,omitempty"`
 	// Limits are what each process of the command may use.
 	Limits Limits `yaml:"limits,omitempty"`
-	// User is whose rights the command has, by name or number, with the groups of that user. It takes
-	// the drop-in command-users.conf, or a daemon that runs as root. Default: the daemon's.
+	// User is the user that the command runs as, by name or number, with the groups of that user. It takes the drop-in
+	// command-users.conf, or a daemon that runs as root. Default: the daemon's.
 	User string `yaml:"user,omitempty"`
 	// Group is the command's group, by name or number. Default: the user's.
 	Group string `yaml:"group,omitempty"`
 }
 
-// Limits are resource limits of each process of a command: what is beyond fails, or ends it.
+// Limits are resource limits of each process of a command: a process beyond them gets an error, or ends.
 type Limits struct {
 	// OpenFiles is how many files it may have open. Default: the daemon's.
 	OpenFiles int `yaml:"open_files,omitempty" config:"positive"`
@@ -147,21 +141,21 @@ func (j Job) IsCommand() bool { return len(j.Command) > 0 }
 // Command is a program and its arguments.
 type Command []string
 
-// fromText is a text alone: for a shell, or a program without arguments.
+// fromText takes a text alone: for a shell, or a program without arguments.
 func (c *Command) fromText(s string) { *c = Command{s} }
 
-// Notify sends what happens to one target. Deliveries are tried again and hold nothing up.
+// Notify sends events to one target. Deliveries are tried again and delay no job.
 type Notify struct {
 	// Name is its name in logs. Required, unique.
 	Name string `yaml:"name"`
 	// On is what to send: failed, recovered, missed, late, dead_letters, leader_changed. Default: all.
 	On []string `yaml:"on"`
-	// Jobs are whose events to send. Default: all jobs'.
+	// Jobs are the jobs whose events to send. Default: all jobs'.
 	Jobs []string `yaml:"jobs,omitempty"`
-	// Webhook is posted JSON to. This or command is required.
+	// Webhook gets the event as a POST of JSON. This or command is required.
 	Webhook *Webhook `yaml:"webhook,omitempty"`
-	// Format is what the webhook is posted: json, which is the event, or a text as the service of that name
-	// wants it. Default: json.
+	// Format is the body of the webhook's request: json, which is the event, or a text in the form of the service with that name.
+	// Default: json.
 	Format string `yaml:"format,omitempty"`
 	// Command is run with the JSON on its standard input. This or webhook is required.
 	Command Command `yaml:"command,omitempty"`
@@ -171,14 +165,14 @@ type Notify struct {
 	GiveUpAfter time.Duration `yaml:"give_up_after"`
 }
 
-// Webhook is where to send an HTTP request. In YAML the text alone is short for {url: text}.
+// Webhook is the target of an HTTP request. In YAML the text alone is short for {url: text}.
 type Webhook struct {
 	// URL is the address. It may hold a secret: then url_file keeps it out of this file.
 	// This or url_file is required.
 	URL string `yaml:"url,omitempty" config:"expand"`
 	// URLFile holds the address, one line, read before every request. This or url is required.
 	URLFile string `yaml:"url_file,omitempty" config:"expand"`
-	// TokenFile holds what is sent as Authorization: Bearer, or what signs a message to a chat bot. Default: none.
+	// TokenFile holds the token for Authorization: Bearer, or the one that signs a message to a chat bot. Default: none.
 	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
 }
 
@@ -203,7 +197,7 @@ const (
 	CatchUpAll    = "all"
 )
 
-// What a notification may be about.
+// The subjects of a notification.
 const (
 	NotifyFailed        = "failed"
 	NotifyRecovered     = "recovered"

@@ -15,15 +15,15 @@ import (
 	"baton/internal/config/shape"
 )
 
-// maxFile is far more than a thousand jobs need; beyond it the file is something else.
+// maxFile is far more than a thousand jobs need; a larger file is no configuration.
 const maxFile = 1 << 20
 
 // Lookup finds a named value: os.LookupEnv is one, a set of flags another.
 type Lookup func(name string) (string, bool)
 
-// Input is what Read makes a configuration of.
+// Input are the sources of a configuration for Read.
 type Input struct {
-	Path   string // of the file; empty: there is none
+	Path   string // of the file; "": there is none
 	Env    Lookup // environment variables, BATON_… and those named in the file
 	Flags  Lookup // flags that were given, by name
 	Checks Checks
@@ -65,12 +65,11 @@ func (in Input) read(load func(path string, env Lookup) (Config, error)) (Config
 	return c, found, nil
 }
 
-// firstOfEach keeps one problem a value, and drops what is only a consequence of
-// it: once the file has a bad ttl, that the default ttl does not suit the
-// heartbeat says nothing.
+// firstOfEach keeps one problem for each value, and drops problems that only follow from another: if the file has a bad ttl, it is no
+// news that the default ttl does not suit the heartbeat.
 func firstOfEach(found Problems) Problems {
 	var out Problems
-	bad, above := map[string]bool{}, map[string]bool{} // values, and what contains them
+	bad, above := map[string]bool{}, map[string]bool{} // values, and the sections that contain them
 	for _, p := range found {
 		echo := above[p.Path]
 		for at := p.Path; at != ""; at = parent(at) {
@@ -88,9 +87,8 @@ func firstOfEach(found Problems) Problems {
 	return out
 }
 
-// Load reads the file at path over Default(). Its error is Problems if the file
-// is there but has unknown keys, values of the wrong kind or duplicates, each with
-// its line; the Config is then as far as it could be read. It does not validate.
+// Load reads the file at path over Default(). Its error is Problems if the file is there but has unknown keys, values of the wrong kind
+// or duplicates, each with its line; the Config then holds everything that could be read. It does not validate.
 func Load(path string, env Lookup) (Config, error) {
 	data, err := readAll(path)
 	if err != nil {
@@ -99,7 +97,7 @@ func Load(path string, env Lookup) (Config, error) {
 	return parse(path, data, env)
 }
 
-// fromFile reports whether a file set any value: else flags and environment alone did.
+// fromFile reports whether a file set any value: false if only flags and environment did.
 func (c Config) fromFile() bool {
 	for _, at := range c.places {
 		if at.line > 0 {

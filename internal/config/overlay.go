@@ -57,7 +57,7 @@ func Settings() []Setting {
 	return list
 }
 
-// setURL names the one server to talk to, whatever deployment the file has.
+// setURL names the one server to use, and replaces any other deployment in the file.
 func setURL(c *Config, url string) error {
 	c.Redis.URL = url
 	c.Redis.Sentinel, c.Redis.Cluster, c.Redis.Database = nil, nil, 0
@@ -67,11 +67,11 @@ func setURL(c *Config, url string) error {
 // Layer is one place that settings come from: how it names them, and whether an
 // empty text counts as not set.
 type Layer struct {
-	// Name is what the lookup is asked for.
+	// Name is the setting's name in the lookup.
 	Name func(Setting) string
-	// Source is how a problem names the setting.
+	// Source is the setting's name in a problem.
 	Source func(Setting) string
-	// EmptyIsUnset: a unit file says VARIABLE= to take a variable away.
+	// EmptyIsUnset: a unit file can remove a variable by VARIABLE=.
 	EmptyIsUnset bool
 }
 
@@ -89,8 +89,8 @@ func Flags() Layer {
 	}
 }
 
-// Overlay returns c with what the layer's lookup knows on top. Its error is
-// Problems that name the flag or variable; c's own value stays where one is bad.
+// Overlay returns c with the settings of the layer's lookup on top. Its error is Problems that name the flag or variable; a bad value
+// leaves c's own in place.
 func Overlay(c Config, layer Layer, lookup Lookup) (Config, error) {
 	if lookup == nil {
 		return c, nil

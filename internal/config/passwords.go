@@ -17,8 +17,8 @@ var (
 	escaped = regexp.MustCompile(`\\(.)`)
 )
 
-// PasswordsIn are the passwords in a URL, in a DSN of MySQL and in settings (password=...). Each
-// comes as it is written, and also decoded where that differs.
+// PasswordsIn are the passwords in a URL, in a DSN of MySQL and in settings (password=...). Each comes as it is written, and also decoded
+// if that differs.
 func PasswordsIn(value string) []string {
 	value = strings.TrimSpace(value)
 	var found []string
@@ -33,7 +33,7 @@ func PasswordsIn(value string) []string {
 		if meant := escaped.ReplaceAllString(written, "$1"); meant != written {
 			found = append(found, meant)
 		}
-		// The next setting may follow behind a ; or a &.
+		// The next setting may follow after a ; or a &.
 		if one, _, more := strings.Cut(m[2], ";"); more && one != "" {
 			found = append(found, one)
 		}
@@ -48,8 +48,8 @@ func PasswordsIn(value string) []string {
 	return found
 }
 
-// passwordsOfURL reads the password before the host; rest is what follows the scheme. An @, a / or a ? that is not
-// percent-encoded may be a part of it: then it comes as one reader of URLs understands it, and as another.
+// passwordsOfURL reads the password before the host; rest is the text after the scheme. It may contain an @, a / or a ? that is not
+// percent-encoded: readers of URLs differ then, so both readings are returned.
 func passwordsOfURL(whole, rest string) []string {
 	u, err := url.Parse(whole)
 	if err == nil && u.User == nil {

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong, where it stands, and the remedy.
+// Problem is one fault of the configuration, with its place and the remedy.
 type Problem struct {
-	// Source is the file, the flag or the environment variable that said so;
-	// empty where a value was left out altogether.
+	// Source is the file, the flag or the environment variable with the value; "" if the value is missing everywhere.
 	Source string `json:"source,omitempty"`
 	// Line and Column count from 1; zero outside a file.
 	Line   int `json:"line,omitempty"`
@@ -20,7 +19,7 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// String is the problem as one line, beginning with its place as editors read it.
+// String is the problem as one line, and begins with its place in the form that editors parse.
 func (p Problem) String() string {
 	var b strings.Builder
 	switch {
@@ -61,7 +60,7 @@ func (ps Problems) err() error {
 func (ps Problems) Sorted() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(
-			cmp.Compare(min(b.Line, 1), min(a.Line, 1)), // what has no line comes last
+			cmp.Compare(min(b.Line, 1), min(a.Line, 1)), // problems without a line come last
 			cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Column, b.Column),
 			cmp.Compare(a.Path, b.Path),
@@ -70,15 +69,13 @@ func (ps Problems) Sorted() Problems {
 	return slices.Compact(ps)
 }
 
-// place is where a value was set: a file's line and column, or a flag, or an
-// environment variable.
+// place is the place of a value: a file's line and column, or a flag, or an environment variable.
 type place struct {
 	source       string
 	line, column int
 }
 
-// Problem makes a Problem of a value at its place. A value that was left out is
-// reported where its parent stands.
+// Problem makes a Problem of a value at its place. A missing value is reported at its parent's place.
 func (c Config) Problem(path, message string) Problem {
 	p := Problem{Path: path, Message: message}
 	for at := path; at != ""; at = parent(at) {

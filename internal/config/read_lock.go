@@ -8,11 +8,9 @@ import (
 	"strings"
 )
 
-// ReadLock reads no more than where a lock is and what it looks like: the sections redis
-// and election. It is for who releases a lock that a daemon has left behind: that daemon
-// may have run with an older file than the one that is there now, and a job that an operator
-// has broken since must not keep the lock from being released. Databases and jobs are not
-// read; their problems are not reported.
+// ReadLock reads only the place and the format of a lock: the sections redis and election. It serves the release of a lock that a daemon
+// has left behind: that daemon may have run with an older file than the present one, and a job that an operator has broken since must not
+// prevent the release. Databases and jobs are not read; their problems are not reported.
 func ReadLock(in Input) (Config, error) {
 	c, found, err := in.read(loadLock)
 	if err != nil {
@@ -23,8 +21,7 @@ func ReadLock(in Input) (Config, error) {
 	return c, found.err()
 }
 
-// misplaces reports whether, with this problem, another lock may be meant than the one
-// that the daemon has held: one elsewhere, or of another make.
+// misplaces reports whether this problem could make us look for another lock than the daemon had: one elsewhere, or of another format.
 func (c Config) misplaces(p Problem) bool {
 	section, _, nested := strings.Cut(p.Path, ".")
 	_, redisIsSet := c.places["redis"]
@@ -38,8 +35,7 @@ func (c Config) misplaces(p Problem) bool {
 	return false
 }
 
-// loadLock is Load. Of a file that as a whole is not YAML it reads the two sections, as
-// long as these are.
+// loadLock is Load. If the file as a whole is not YAML, it reads the two sections, provided that they are.
 func loadLock(path string, env Lookup) (Config, error) {
 	data, err := readAll(path)
 	if err != nil {
@@ -57,8 +53,8 @@ func loadLock(path string, env Lookup) (Config, error) {
 	return parse(path, part, env)
 }
 
-// lockSections blanks all lines but those of the sections redis and election, so that the
-// others keep their numbers; false if there is no redis.
+// lockSections blanks all lines outside the sections redis and election, so that the others keep their numbers; false without a section
+// redis.
 func lockSections(data []byte) (part []byte, found bool) {
 	within := false
 	for line := range bytes.Lines(data) {

@@ -2,9 +2,9 @@ package config
 
 import "net/url"
 
-// Redis is where the lock is, and the data to flush that is in no other store. One of URL,
-// Sentinel and Cluster says which servers; Quorum takes the lock, and only that, elsewhere.
-// ${NAME} is replaced from the environment in addresses, passwords and file names.
+// Redis is the server with the lock, and with the data to flush that is in no other store. One of URL, Sentinel and Cluster names the
+// servers; Quorum puts the lock, and only that, elsewhere. ${NAME} is replaced from the environment in addresses, passwords and file
+// names.
 type Redis struct {
 	// URL is one server: redis://host:port/db, rediss:// for TLS, or
 	// unix:///path/to.sock?db=0; valkey:// and valkeys:// mean the same as redis://
@@ -28,19 +28,18 @@ type Redis struct {
 	// Cluster is host:port of some nodes of a Redis Cluster; they name the others.
 	// Default: none.
 	Cluster []string `yaml:"cluster" config:"expand"`
-	// Quorum is the URLs of three or more independent masters: who has the lock on
-	// most of them leads (Redlock). The data stays at url. A URL without a user and
-	// password of its own takes username, password and password_file from here.
-	// Default: none, the lock is where the data is.
+	// Quorum is the URLs of three or more independent masters: the holder of the lock on most of them leads (Redlock). The data stays at
+	// url. A URL without a user and password of its own takes username, password and password_file from here. Default: none, the lock is
+	// with the data.
 	Quorum []string `yaml:"quorum" config:"expand"`
-	// TLS says how connections are encrypted. For Sentinel and Cluster its presence,
-	// tls: {}, turns encryption on; a URL says so itself, by rediss://. Default: none.
+	// TLS says how connections are encrypted. For Sentinel and Cluster its presence, tls: {}, turns encryption on; a URL turns it on by
+	// rediss://. Default: none.
 	TLS *TLS `yaml:"tls"`
 
 	StoreName string // its name under stores, set by Config.Store; empty: it is redis itself
 }
 
-// Sentinel says which master, and who knows where it is.
+// Sentinel names the master, and the Sentinels that know its address.
 type Sentinel struct {
 	// Master is the name that the Sentinels watch it by. Required.
 	Master string `yaml:"master"`
@@ -55,8 +54,8 @@ type Sentinel struct {
 	PasswordInline string `yaml:"password" config:"expand"`
 }
 
-// TLS says whom to trust and who we are. The files are read at every dial, so
-// renewed certificates need no restart. They are PEM.
+// TLS has the authorities that we trust, and our own certificate. The files are read at every dial, so renewed certificates need no
+// restart. They are PEM.
 type TLS struct {
 	// CAFile holds the authorities that may have signed the server's certificate.
 	// Default: those of the operating system.
@@ -65,13 +64,12 @@ type TLS struct {
 	// that ask for one; both or neither. Default: none.
 	CertFile string `yaml:"cert_file" config:"expand"`
 	KeyFile  string `yaml:"key_file" config:"expand"`
-	// ServerName is the name in the server's certificate, where it differs from the
-	// host that is dialled. Default: that host.
+	// ServerName is the name in the server's certificate, if it differs from the host that is dialled. Default: that host.
 	ServerName string `yaml:"server_name"`
 }
 
-// Address is the URL without user and password: what may be printed, and dialled
-// together with User and Password. It is empty for Sentinel and Cluster.
+// Address is the URL without user and password: it may be printed, and dialled together with User and Password. It is empty for Sentinel
+// and Cluster.
 func (r Redis) Address() string {
 	u, err := url.Parse(r.URL)
 	if err != nil {
@@ -89,8 +87,7 @@ func (r Redis) User() string {
 	return r.Username
 }
 
-// Masters are the servers of the quorum, each as a Redis by itself, in the order
-// of the file; none if there is no quorum.
+// Masters are the servers of the quorum, each as a Redis of its own, in the order of the file; none without a quorum.
 func (r Redis) Masters() []Redis {
 	var out []Redis
 	for _, raw := range r.Quorum {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Reloadable says why a running node with the configuration old cannot go over to c
-// without a restart, as Problems; nil if it can.
+// Reloadable reports why a running node with the configuration old cannot change to c without a restart, as Problems; nil if it can.
 func (c Config) Reloadable(old Config) error {
 	var changed []string
 	for _, part := range []struct {
@@ -20,8 +19,8 @@ func (c Config) Reloadable(old Config) error {
 	} {
 		changed = append(changed, differing(part.path, reflect.ValueOf(part.old), reflect.ValueOf(part.new))...)
 	}
-	changed = slices.DeleteFunc(changed, func(path string) bool { return path == "node.candidate" }) // the elector asks anew
-	// Some values follow from others: those that the operator set come first.
+	changed = slices.DeleteFunc(changed, func(path string) bool { return path == "node.candidate" }) // the elector calls Observer again
+	// Some values follow from others: the ones that the operator set come first.
 	set := slices.DeleteFunc(slices.Clone(changed), func(path string) bool { _, ok := c.places[path]; return !ok })
 	if len(set) > 0 {
 		changed = set
@@ -33,8 +32,8 @@ func (c Config) Reloadable(old Config) error {
 	return found.err()
 }
 
-// movedStores refuses other servers under an old name: what jobs have staged at the old one would be
-// in no table, and baton would search for it at the new one.
+// movedStores refuses other servers under an old name: records that jobs have staged at the old one would be in no table, and baton would
+// search for them at the new one.
 func (c Config) movedStores(old Config) (found Problems) {
 	for _, r := range c.AllStores()[1:] {
 		name := r.StoreName
@@ -52,7 +51,7 @@ func (c Config) reads(store string) bool {
 	return slices.ContainsFunc(c.Jobs, func(j Job) bool { return j.Flush.From.Store == store })
 }
 
-// differing names the settings in which two structs of one type differ.
+// differing names the settings that differ between two structs of one type.
 func differing(path string, a, b reflect.Value) []string {
 	if reflect.DeepEqual(a.Interface(), b.Interface()) {
 		return nil

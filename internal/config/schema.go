@@ -2,13 +2,12 @@ package config
 
 import _ "embed"
 
-// Schema is the JSON Schema of the file, for editors: what can be set, where, to what,
-// and what it means. It finds what is wrong with the file's form, and no more; Read finds
-// what is wrong with what it says.
+// Schema is the JSON Schema of the file, for editors: the settings, their places, values and meanings. It finds errors of the file's form
+// only; Read finds errors of the values.
 //
 //	go test ./internal/config -run Schema -update
 //
-// writes it anew from the structs, their comments and what Validate wants.
+// writes it from the structs, their comments and the rules of Validate.
 //
 //go:embed schema.json
 var Schema []byte

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Password is the content of the password file, read anew at every call, or the
-// password that stands in the configuration or the URL, or empty.
+// Password is the content of the password file, which is read at every call, or the password in the configuration or the URL, or "".
 func (r Redis) Password() (string, error) {
 	if r.PasswordFile != "" {
 		return readSecret(r.At("password_file"), r.PasswordFile)
@@ -27,7 +26,7 @@ func (r Redis) Password() (string, error) {
 	return "", nil
 }
 
-// SentinelPassword is the Sentinels' own password, as Password is that of Redis.
+// SentinelPassword is the Sentinels' own password, found as Password is.
 func (r Redis) SentinelPassword() (string, error) {
 	switch s := r.Sentinel; {
 	case s == nil:
@@ -39,8 +38,8 @@ func (r Redis) SentinelPassword() (string, error) {
 	}
 }
 
-// DSN is the data source name: the content of dsn_file, read anew at every call,
-// or the inline one. Whatever prints it prints a password.
+// DSN is the data source name: the content of dsn_file, which is read at every call, or the inline one. It contains a password: do not
+// print it.
 func (d Database) DSN() (string, error) {
 	if d.DSNFile != "" {
 		return readSecret("dsn_file", d.DSNFile)
@@ -48,8 +47,8 @@ func (d Database) DSN() (string, error) {
 	return d.DSNInline, nil
 }
 
-// Address is the URL: the content of the file, read anew at every call, or the one that
-// stands in the configuration. Whatever prints it may print a secret.
+// Address is the URL: the content of the file, which is read at every call, or the one in the configuration. It may contain a secret: do
+// not print it.
 func (w Webhook) Address() (string, error) {
 	if w.URLFile != "" {
 		return readSecret("url_file", w.URLFile)
@@ -57,7 +56,7 @@ func (w Webhook) Address() (string, error) {
 	return w.URL, nil
 }
 
-// Token is what to authorize with, read anew at every call; "" is nothing.
+// Token is the token for authorization, read at every call; "" without one.
 func (w Webhook) Token() (string, error) {
 	if w.TokenFile == "" {
 		return "", nil
@@ -65,9 +64,8 @@ func (w Webhook) Token() (string, error) {
 	return readSecret("token_file", w.TokenFile)
 }
 
-// TLSConfig is how to encrypt a connection to Redis; nil where TLS is not on. It
-// reads the files anew at every call. Without server_name the name is left to
-// the caller that dials, which knows the host.
+// TLSConfig is the encryption of a connection to Redis; nil without TLS. It reads the files at every call. Without server_name the name
+// is left to the caller that dials, which knows the host.
 func (r Redis) TLSConfig() (*tls.Config, error) {
 	if !r.encrypted() {
 		return nil, nil
@@ -131,7 +129,7 @@ func readSecret(key, path string) (string, error) {
 	return s, nil
 }
 
-// readFile names in its errors the key of the file, and the remedy.
+// readFile reads a file. Its errors name the file's setting, and the remedy.
 func readFile(key, path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	switch {

@@ -40,8 +40,7 @@ func Show(c Config) []byte {
 	return Encode(c)
 }
 
-// The words of a name, between _ and -, that say what its variable holds. Some names are
-// written in one word: PGPASSWORD, APIKEY.
+// Words in a name, between _ and -, that show that its variable holds a secret. Some names are written in one word: PGPASSWORD, APIKEY.
 var (
 	secretWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:(?:pg)?pass|pwd|dsn|` +
 		`[a-z0-9]*(?:passwd|password|passphrase|secret|token|credential)s?|` +
@@ -49,12 +48,11 @@ var (
 	vagueWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:keys?|auth|urls?)[0-9]*(?:$|[_-])`)
 )
 
-// HoldsSecret reports whether a variable of that name holds a secret and nothing else. PWD is a shell's working
-// directory.
+// HoldsSecret reports whether a variable of that name holds a secret as its whole value. PWD is a shell's working directory.
 func HoldsSecret(name string) bool { return name != "PWD" && secretWord.MatchString(name) }
 
-// IsSecretName reports whether a variable of that name may hold a secret: that of a
-// DATABASE_URL is a part of the value, and a KEY_COUNT is none.
+// IsSecretName reports whether a variable of that name may hold a secret: in a DATABASE_URL the secret is a part of the value, and a
+// KEY_COUNT is none.
 func IsSecretName(name string) bool { return HoldsSecret(name) || vagueWord.MatchString(name) }
 
 func (j Job) hidden() Job {
@@ -68,7 +66,7 @@ func (j Job) hidden() Job {
 	return j
 }
 
-// hidden keeps the host alone: the path of a hook is what it is known by.
+// hidden keeps the host alone: the path of a hook is its secret.
 func (w *Webhook) hidden() *Webhook {
 	if w == nil {
 		return nil
@@ -117,8 +115,7 @@ func Encode(c Config) []byte {
 	return []byte(root.String() + "\n")
 }
 
-// quoter has texts with control characters written in double quotes, tabs and line
-// breaks too: the library would lose some of them.
+// quoter makes texts with control characters be written in double quotes, tabs and line breaks too: the library would lose some of them.
 type quoter struct{}
 
 // Visit implements [ast.Visitor].
@@ -129,9 +126,8 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 	return q
 }
 
-// Hash is a short text that differs when two nodes would run jobs differently:
-// it covers jobs, and databases by name and driver. Nodes may well differ in the
-// rest, such as where a password is kept.
+// Hash is a short text that differs when two nodes would run jobs differently: it covers jobs, and databases by name and driver. Nodes
+// may differ in the rest, such as the place of a password.
 func Hash(c Config) string {
 	type database struct{ Name, Driver string }
 	var dbs []database
@@ -158,7 +154,7 @@ func (r Redis) hidden() Redis {
 	return r
 }
 
-// escaped is r such that Load reads it as it is.
+// escaped is r in a form that Load reads back unchanged.
 func (r Redis) escaped() Redis {
 	r.URL, r.Cluster, r.Quorum = escape(r.URL), each(r.Cluster, escape), each(r.Quorum, escape)
 	r.PasswordFile, r.PasswordInline = escape(r.PasswordFile), escape(r.PasswordInline)
@@ -176,7 +172,7 @@ func (r Redis) escaped() Redis {
 	return r
 }
 
-// eachStore is f of every store, in a map of its own.
+// eachStore applies f to every store, in a map of its own.
 func eachStore(stores map[string]Store, f func(Redis) Redis) map[string]Store {
 	out := maps.Clone(stores)
 	for name, s := range out {
@@ -185,7 +181,7 @@ func eachStore(stores map[string]Store, f func(Redis) Redis) map[string]Store {
 	return out
 }
 
-// each is f of every text, in a list of its own.
+// each applies f to every text, in a list of its own.
 func each(list []string, f func(string) string) []string {
 	out := slices.Clone(list)
 	for i, s := range out {
@@ -201,7 +197,7 @@ func hide(secret string) string {
 	return hidden
 }
 
-// hideUser hides what stands before the @ of a URL.
+// hideUser hides the text before the @ of a URL.
 func hideUser(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -215,7 +211,7 @@ func hideUser(raw string) string {
 	return scheme + "://:" + hidden + "@" + rest
 }
 
-// escape keeps Load from replacing ${NAME} in what is to be taken literally.
+// escape keeps Load from replacing ${NAME} in a literal text.
 func escape(s string) string {
 	return literal.ReplaceAllStringFunc(s, func(m string) string { return "$" + m })
 }

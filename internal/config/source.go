@@ -2,7 +2,7 @@ package config
 
 import "baton/internal/flush/source/spec"
 
-// Kind is what is known of the source without Redis; the zero Kind if there is none.
+// Kind is the source's kind, or the zero Kind if there is none.
 func (f From) Kind() spec.Kind {
 	kind, _ := spec.Find(f.Type, f.Key, f.Mode == ModeWatermark)
 	return kind
@@ -29,7 +29,7 @@ func (f *Flush) options() []option {
 	}
 }
 
-// options refuses what the kind of source does not have.
+// options refuses settings that the kind of source does not have.
 func (v *validator) options(path string, f Flush) {
 	kind := f.From.Kind()
 	for _, o := range f.options() {

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Store is a further Redis, with data to flush and no lock: a job names it in from.store. While
-// one is away its own jobs fail, and nothing else does. One of URL, Sentinel and Cluster says which
-// servers. All of it is as in redis.
+// Store is a further Redis, with data to flush and no lock: a job names it in from.store. While a store is away its own jobs fail, and no
+// others. One of URL, Sentinel and Cluster names the servers. All of it is as in redis.
 type Store struct {
 	// URL is one server: redis://host:port/db, rediss:// for TLS, or
 	// unix:///path/to.sock?db=0. This or sentinel or cluster is required.
@@ -35,10 +34,10 @@ type Store struct {
 	TLS *TLS `yaml:"tls,omitempty"`
 }
 
-// lockStore is what the Redis that has the lock is called, where stores have names.
+// lockStore is the name of the Redis that has the lock, among the names of stores.
 const lockStore = "redis"
 
-// Store is where the data of jobs with that from.store is; "" is the Redis that has the lock.
+// Store is the Redis with the data of jobs with that from.store; "" is the Redis that has the lock.
 func (c Config) Store(name string) Redis {
 	if name == "" {
 		return c.Redis
@@ -46,7 +45,7 @@ func (c Config) Store(name string) Redis {
 	return c.Stores[name].redis(name)
 }
 
-// StoreOf is where the data of a job is.
+// StoreOf is the Redis with the data of a job.
 func (c Config) StoreOf(j Job) Redis { return c.Store(j.Flush.From.Store) }
 
 // AllStores are all of them: the Redis that has the lock, and those under stores by their names.
@@ -65,7 +64,7 @@ func (s Store) redis(name string) Redis {
 	}
 }
 
-// of is the part of a Redis that a store has, too.
+// of is the part of a Redis that is also in a Store.
 func (Store) of(r Redis) Store {
 	return Store{
 		URL: r.URL, Username: r.Username, PasswordFile: r.PasswordFile, PasswordInline: r.PasswordInline,
@@ -82,14 +81,13 @@ func (r Redis) At(setting string) string {
 	return strings.TrimSuffix(section+"."+setting, ".")
 }
 
-// Data is r as far as it is about data: two that are equal need only one set of connections.
+// Data is r reduced to its data: two equal ones need only one set of connections.
 func (r Redis) Data() Redis {
 	r.Quorum, r.StoreName = nil, ""
 	return r
 }
 
-// Place tells servers apart, and the databases there, by their addresses alone: two that are equal have
-// the same keys. It has no secret.
+// Place identifies servers, and the databases there, by their addresses alone: two equal ones have the same keys. It contains no secret.
 func (r Redis) Place() string {
 	var servers []string
 	name, db := "", fmt.Sprint(r.Database)
@@ -114,7 +112,7 @@ func (r Redis) Place() string {
 	return name + strings.ToLower(strings.Join(servers, ",")) + "/" + db
 }
 
-// stores checks what is under stores.
+// stores checks the stores.
 func (v *validator) stores() {
 	for _, r := range v.AllStores()[1:] {
 		at, name := r.At(""), r.StoreName
@@ -128,7 +126,7 @@ func (v *validator) stores() {
 	}
 }
 
-// storeOf checks which store a job reads.
+// storeOf checks the store that a job reads.
 func (v *validator) storeOf(path, name string) bool {
 	if _, ok := v.Stores[name]; ok || name == "" {
 		return true

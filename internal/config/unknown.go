@@ -21,7 +21,7 @@ func (d *decoder) unknown(key ast.Node, v reflect.Value, name, at string) {
 	d.fail(key, at, "unknown key; %s", suggest(name, known))
 }
 
-// suggest names the word that was probably meant, or all there are.
+// suggest names the word that was probably meant, or all words.
 func suggest(word string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {

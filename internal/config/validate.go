@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Checks are what only other packages know; a nil one is not made.
+// Checks are the checks of other packages; a nil one is left out.
 type Checks struct {
-	// Schedule says what is wrong with a schedule in a time zone.
+	// Schedule checks a schedule in a time zone.
 	Schedule func(spec, timeZone string) error
-	// Interval is the shortest time between two slots of a schedule; 0: it has none.
+	// Interval is the shortest time between two slots of a schedule; 0: it has no interval.
 	Interval func(spec, timeZone string) time.Duration
-	// Key says what is wrong with one key in Redis.
+	// Key checks one key in Redis.
 	Key func(key string) error
-	// Flush says what is wrong with a flush as a whole, after the checks made here.
+	// Flush checks a flush as a whole, after the checks made here.
 	Flush func(Redis, Flush) error
 }
 
@@ -60,7 +60,7 @@ func (v *validator) required(path, value, example string) bool {
 	return value != ""
 }
 
-// choice checks a value that is one of a few words; it does not ask for one.
+// choice checks a value that must be one of a few words; it does not require one.
 func (v *validator) choice(path, value string, words ...string) {
 	if value == "" || slices.Contains(words, value) {
 		return
@@ -81,10 +81,10 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// nodeID is what fits into a key, a log field and a shell argument without quotes.
+// nodeID is a text that fits into a key, a log field and a shell argument without quotes.
 var nodeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
-// MaxPriority is the highest that a node may have.
+// MaxPriority is the highest priority of a node.
 const MaxPriority = 1000
 
 func (v *validator) node() {
@@ -98,16 +98,15 @@ func (v *validator) node() {
 	}
 }
 
-// longestInterval keeps a node that lives from being taken for gone: it registers
-// when it asks, but not each time.
+// longestInterval keeps a live node from counting as gone: it registers when it asks, but not each time.
 const longestInterval = 30 * time.Second
 
 // noLockKey is the problem of a configuration as the packages install it.
 const noLockKey = "is empty: write a name for this installation, the same on all its hosts; " +
 	"hosts with the same key in the same Redis are one election"
 
-// AwaitsLockKey reports whether all that a configuration lacks is the name of its lock. The packages
-// install one like that, so that two installations never share a lock unnoticed.
+// AwaitsLockKey reports whether a configuration lacks only the name of its lock. The packages install such a one, so that two
+// installations never share a lock unnoticed.
 func AwaitsLockKey(err error) bool {
 	problems, ok := errors.AsType[Problems](err)
 	return ok && len(problems) == 1 && problems[0].Path == "election.lock_key" && problems[0].Message == noLockKey
@@ -137,7 +136,7 @@ func (v *validator) election() {
 	if need < e.TTL {
 		return
 	}
-	// The sum is of four values; it is reported at the one that the operator set.
+	// The sum has four values; the problem is reported at the one that the operator set.
 	p := v.Problem("election", fmt.Sprintf(
 		"2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·%v + %v + %v + %v = %v and ttl is %v; "+
 			"raise ttl, or leave the others out: their defaults fit it",
@@ -151,7 +150,7 @@ func (v *validator) election() {
 	v.problems = append(v.problems, p)
 }
 
-// lockDesign checks how the lock is taken and which format it has.
+// lockDesign checks the way of taking the lock, and its format.
 func (v *validator) lockDesign() {
 	e := v.Election
 	v.choice("election.acquire", e.Acquire, AcquireLua, AcquireSetNX)
@@ -164,7 +163,7 @@ func (v *validator) lockDesign() {
 	}
 }
 
-// CheckLockKey says what is wrong with a lock key.
+// CheckLockKey checks a lock key.
 func CheckLockKey(key string) error {
 	var v validator
 	if v.lockKey("election.lock_key", key); key == "" {
@@ -173,8 +172,7 @@ func CheckLockKey(key string) error {
 	return v.problems.err()
 }
 
-// lockKey refuses what would put the keys of one election into different slots
-// of a cluster: braces that are no {tag}.
+// lockKey refuses keys that would put one election into different slots of a cluster: braces that are no {tag}.
 func (v *validator) lockKey(path, key string) {
 	for _, r := range key {
 		if r <= ' ' || r == 0x7f {

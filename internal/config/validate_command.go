@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// work checks what the job does; false if there is no flush to check further.
+// work checks the work of the job; false without a flush to check further.
 func (v *validator) work(path string, j Job) (flushes bool) {
 	flushes = !reflect.ValueOf(j.Flush).IsZero()
 	switch {
@@ -99,14 +99,14 @@ func (v *validator) argv(path string, c Command, shell bool) {
 		v.fail(path, "with shell: true it is one text for /bin/sh -c; for a list of arguments remove shell")
 	case !shell && len(c) == 1 && strings.ContainsAny(c[0], " \t\n|;&<>$`"):
 		remedy := "write a list, [program, argument]"
-		if !strings.HasPrefix(path, "notify") { // which has no shell
+		if !strings.HasPrefix(path, "notify") { // notify has no shell
 			remedy += ", or add shell: true"
 		}
 		v.fail(path, "it is one text with blanks or signs of the shell, and would be taken for the program's name; %s", remedy)
 	}
 }
 
-// program refuses one that is found or not by where the daemon was started.
+// program refuses one whose path depends on where the daemon was started.
 func (v *validator) program(path string, c Command, placed bool) {
 	if name := c[0]; !placed && strings.Contains(name, "/") && !filepath.IsAbs(name) && !strings.ContainsAny(name, " \t") {
 		v.fail(path, "%q depends on where the daemon was started; want an absolute path, or a name alone, "+

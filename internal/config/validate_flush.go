@@ -10,7 +10,7 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// The modes of a target that validation goes by.
+// The modes of a target for the validation.
 const (
 	modeUpsert  = "upsert"
 	modeInsert  = "insert"
@@ -18,18 +18,17 @@ const (
 	modeDelete  = "delete"
 )
 
-// streamStart is where a stream may be read from the first time.
+// streamStart is the form of a stream's start.
 var streamStart = regexp.MustCompile(`^(beginning|end|[0-9]{1,19}(-[0-9]{1,19})?)$`)
 
-// from checks a source. No key is flushed by two jobs that take things out of it:
-// each would take away what the other needs.
+// from checks a source. No key is flushed by two jobs that remove data from it: each would remove data that the other needs.
 func (v *validator) from(path string, f From, seen map[string]string, checks Checks) {
 	sources := spec.Types()
 	if f.Type == "" {
 		v.fail(path+".type", "required: %s", orList(sources))
 	}
 	if v.choice(path+".type", f.Type, sources...); !slices.Contains(sources, f.Type) {
-		return // what else it needs depends on it
+		return // its other needs depend on the type
 	}
 	if !v.required(path+".key", f.Key, "user:<id>") {
 		return
@@ -66,7 +65,7 @@ func (v *validator) unshared(path, at, place string, lives []string, seen map[st
 	}
 }
 
-// stagedAs is what the stage of a key is named after: k and {k} have the same.
+// stagedAs is the common part in the names of a key's stage: k and {k} have the same.
 func stagedAs(key string) string {
 	_, rest, _ := strings.Cut(key, "{")
 	if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
@@ -99,12 +98,12 @@ func (v *validator) choices(path string, f From) {
 	}
 }
 
-// deletesVanished reports whether a pass or a repair deletes rows that have no record, or empties them.
+// deletesVanished reports whether a pass or a repair deletes rows without a record, or empties them.
 func (f From) deletesVanished() bool {
 	return f.Vanished == "delete" || f.Kind().Takes(".from.on_missing") && f.OnMissing != "ignore"
 }
 
-// sizes checks what goes together, and the numbers.
+// sizes checks settings that belong together, and the numbers.
 func (v *validator) sizes(path string, f Flush) {
 	v.options(path, f)
 	if f.Lanes < 0 || f.Lanes > 16 {
@@ -153,7 +152,7 @@ func (v *validator) to(path string, f Flush) {
 	}
 }
 
-// mode checks how rows meet those that are there, and by what they differ.
+// mode checks how rows treat existing ones, and the columns that identify them.
 func (v *validator) mode(path string, f Flush) {
 	t := f.To
 	v.choice(path+".mode", t.Mode, modesOf(f.From.Kind())...)
@@ -174,7 +173,7 @@ func (v *validator) mode(path string, f Flush) {
 	}
 }
 
-// modesOf are the modes that suit what the source delivers.
+// modesOf are the modes that suit the source's records.
 func modesOf(kind spec.Kind) []string {
 	switch kind.Delivers {
 	case spec.Increments:
@@ -185,8 +184,7 @@ func modesOf(kind spec.Kind) []string {
 	return []string{modeUpsert, modeInsert, modeReplace, modeDelete}
 }
 
-// sweeps refuses a second scan into a table: to each of them the rows of the other
-// would have vanished.
+// sweeps refuses a second scan into a table: each would delete the rows of the other as vanished.
 func (v *validator) sweeps(path string, f Flush, seen map[string]string) {
 	if f.From.Type == spec.Capture && f.From.deletesVanished() {
 		v.captures(path, f, seen)

@@ -39,7 +39,7 @@ func (v *validator) jobs(checks Checks) {
 	}
 }
 
-// name makes sure that two jobs share neither fence nor history.
+// name makes sure that no two jobs share fence and history.
 func (v *validator) name(path, name string, seen map[string]string) {
 	if !v.required(path, name, "page-views") {
 		return
@@ -146,7 +146,7 @@ func (v *validator) members(path string, f Flush) {
 	}
 }
 
-// empties refuses a capture whose rows have nothing that could be NULL.
+// empties refuses a capture whose rows have no column that could be NULL.
 func (v *validator) empties(path string, f Flush) {
 	for name := range f.Columns {
 		if !slices.Contains(f.To.Key, name) {

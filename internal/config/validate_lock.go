@@ -9,8 +9,8 @@ import (
 // namedLock is a lock and the setting that it comes from.
 type namedLock struct{ key, path string }
 
-// locks makes sure that no lock is another's, or has the same keys beside it, and that
-// no job flushes one: that would take it away.
+// locks makes sure that all locks differ, that no lock has the same keys beside it as another, and that no job flushes a lock: that would
+// remove it.
 func (v *validator) locks() {
 	all := []namedLock{{v.Election.LockKey, "election.lock_key"}}
 	for i, j := range v.Jobs {
@@ -37,7 +37,7 @@ func (v *validator) locks() {
 	}
 }
 
-// unlocked refuses to flush a lock, or what is kept beside it.
+// unlocked refuses to flush a lock, or a key that baton keeps beside it.
 func (v *validator) unlocked(path string, f From, all []namedLock) {
 	for key, live := range map[string]string{"key": f.Key, "changed": f.Changed} {
 		keys := []string{live}
@@ -52,7 +52,7 @@ func (v *validator) unlocked(path string, f From, all []namedLock) {
 	}
 }
 
-// beside reports whether key is one of those that baton keeps beside a lock.
+// beside reports whether key is one that baton keeps beside a lock.
 func beside(lock, key string) bool {
 	suffix, ok := strings.CutPrefix(key, stagedAs(lock)+":")
 	return ok && (strings.HasPrefix(suffix, "job:") ||

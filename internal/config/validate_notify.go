@@ -38,7 +38,7 @@ func (v *validator) notify() {
 	}
 }
 
-// topics checks what a notification is about.
+// topics checks the events and jobs of a notification.
 func (v *validator) topics(at string, n Notify) {
 	for k, event := range n.On {
 		v.choice(fmt.Sprintf("%s.on[%d]", at, k), event, NotifyEvents()...)
@@ -103,8 +103,7 @@ func (v *validator) webhook(path string, w *Webhook) {
 	}
 }
 
-// alone refuses a dead man's switch that another job has: its successes would hide
-// that this one has none.
+// alone refuses a dead man's switch that another job has: that job's successes would hide that this one has none.
 func (v *validator) alone(path string, w *Webhook, seen map[Webhook]string) {
 	if w == nil {
 		return

@@ -8,11 +8,10 @@ import (
 	"baton/internal/text"
 )
 
-// longest bounds what is a slip of the pen beyond it.
+// longest bounds durations: a longer one is a slip of the pen.
 const longest = 366 * 24 * time.Hour
 
-// policy checks the defaults, or what a job has with their help. A problem of a value
-// that the defaults have is reported there alone.
+// policy checks the defaults, or a job's policy completed from them. A problem of a value from the defaults is reported there alone.
 func (v *validator) policy(path string, p Policy) {
 	v.zone(v.whose(path, "time_zone"), p.TimeZone)
 	v.choice(v.whose(path, "catch_up"), p.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
@@ -59,7 +58,7 @@ func (v *validator) retry(path string, p Policy) {
 	}
 }
 
-// own reports whether a job says by itself otherwise than the defaults.
+// own reports whether a job sets a value of its own that differs from the defaults.
 func (v *validator) own(path string, p Policy, key string) bool {
 	_, set := v.places[path+"."+key]
 	mine, _, _ := fieldNamed(reflect.ValueOf(p), key)
@@ -67,7 +66,7 @@ func (v *validator) own(path string, p Policy, key string) bool {
 	return set && path != "defaults" && mine.Interface() != common.Interface()
 }
 
-// whose is where a value of a job's policy comes from: the job, or the defaults.
+// whose is the path where a value of a job's policy is set: at the job, or in the defaults.
 func (v *validator) whose(path, key string) string {
 	own, common := path+"."+key, "defaults."+key
 	if _, set := v.places[own]; set || path == "defaults" {
@@ -79,7 +78,7 @@ func (v *validator) whose(path, key string) string {
 	return own
 }
 
-// pace checks what goes with the job's schedule and what does not.
+// pace checks which settings suit the job's schedule.
 func (v *validator) pace(path string, j Job, checks Checks) {
 	if j.always() {
 		v.paceless(path, j)
@@ -91,7 +90,7 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 	spread, tried := j.Jitter > 0, j.Retry.Limit > 0 && v.own(path, j.Policy, "retry")
 	every := strings.HasPrefix(strings.TrimSpace(j.Schedule), "@every")
 	if checks.Interval == nil || !spread && !tried && !every {
-		return // it takes milliseconds for a cron line, and there may be thousands
+		return // the check takes milliseconds for a cron line, and there may be thousands
 	}
 	interval := checks.Interval(j.Schedule, j.TimeZone)
 	if interval <= 0 {
@@ -115,8 +114,7 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 	}
 }
 
-// paceless refuses what a job would be trusted to do that runs all the time, and has
-// neither slots nor an end.
+// paceless refuses settings without a meaning for a job that runs all the time, and has neither slots nor an end.
 func (v *validator) paceless(path string, j Job) {
 	for _, key := range []string{"timeout", "catch_up", "starting_deadline", "jitter", "retry", "late_after", "on_lost", "max_overlap"} {
 		if v.own(path, j.Policy, key) {

@@ -11,8 +11,7 @@ import (
 	"baton/internal/text"
 )
 
-// redis checks a Redis. It never quotes a URL or an address: it may hold a password, also
-// where it cannot be parsed.
+// redis checks a Redis. It never quotes a URL or an address: it may hold a password, even if it cannot be parsed.
 func (v *validator) redis(r Redis) {
 	v.deployment(r)
 	if r.URL != "" {
@@ -26,7 +25,7 @@ func (v *validator) redis(r Redis) {
 	v.credentials(r)
 }
 
-// deployment makes sure that there is one answer to where the data is.
+// deployment makes sure that exactly one setting names the servers of the data.
 func (v *validator) deployment(r Redis) {
 	chosen := ""
 	for _, d := range []struct {
@@ -54,7 +53,7 @@ func (v *validator) deployment(r Redis) {
 	}
 }
 
-// encodePassword is the remedy where a piece of a password was taken for the host.
+// encodePassword is the remedy for a URL in which a piece of the password was parsed as the host.
 const encodePassword = "percent-encode special characters of the password (@ is %40, : is %3A, / is %2F, ? is %3F, # is %23, % is %25)"
 
 // url checks one server's URL.
@@ -145,8 +144,7 @@ func (v *validator) sentinel(r Redis) {
 	}
 }
 
-// quorum makes sure that the masters are at least so independent as a
-// configuration can tell.
+// quorum makes sure that the masters are independent, as far as a configuration can tell.
 func (v *validator) quorum() {
 	list := v.Redis.Quorum
 	if list == nil {
@@ -175,7 +173,7 @@ func (v *validator) quorum() {
 	}
 }
 
-// serverOf is the process behind a URL, whatever database and user it names.
+// serverOf is the server of a URL, without database and user.
 func serverOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -205,7 +203,7 @@ func (v *validator) tls(r Redis) {
 	if net.ParseIP(t.ServerName) == nil && strings.ContainsAny(t.ServerName, ":/@ ") {
 		v.fail(r.At("tls.server_name"), "want a host name alone, as it stands in the server's certificate")
 	}
-	// tls: must not be written where there is no encryption.
+	// tls: must not be written if there is no encryption.
 	if u, err := url.Parse(r.URL); err != nil || slices.ContainsFunc(r.Quorum, encryptedURL) {
 		return
 	} else if u.Scheme == "unix" {
@@ -215,7 +213,7 @@ func (v *validator) tls(r Redis) {
 	}
 }
 
-// credentials makes sure that there is one user and one password, or none.
+// credentials makes sure that there is at most one user and one password.
 func (v *validator) credentials(r Redis) {
 	u, err := url.Parse(r.URL)
 	if err != nil {

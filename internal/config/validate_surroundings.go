@@ -15,7 +15,7 @@ var (
 	accountName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]{0,31}|[0-9]{1,10})$`)
 )
 
-// surroundings checks what a command has otherwise than the daemon.
+// surroundings checks the settings that make a command's process differ from the daemon.
 func (v *validator) surroundings(path string, j Job) {
 	v.absolute(path+".stdin", j.Stdin)
 	v.absolute(path+".log_file", j.LogFile)
