@@ -42,6 +42,8 @@ type Config struct {
 	Lanes int
 	// OnNote, if set, receives messages for the operator during a run.
 	OnNote func(text string)
+	// OnExpected, if set, receives those that tell of nothing wrong. Default: OnNote.
+	OnExpected func(text string)
 	// NewID makes a globally unique id, such as a UUID.
 	NewID func() (string, error)
 	// Retry limits the repetition of transactions whose outcome is unknown.

@@ -151,8 +151,9 @@ type Stage struct {
 	Parts   int   // number of deterministic parts; 0 for a source that is idempotent by nature
 	Size    int64 // records in the stage when it was found
 	Resumed bool  // an earlier run made it
-	// Note is a message for the operator: that a gap was passed, for example.
-	Note string
+	// Note is a message for the operator: that a gap was passed, for example. Expected: nothing is wrong, as when a new job begins.
+	Note     string
+	Expected bool
 	// Job is the name of the job that staged it; the ledger has its parts under that name.
 	// Empty: the calling job.
 	Job string

@@ -134,7 +134,7 @@ func (r *run) flush(ctx context.Context, source Source) error {
 			return nil
 		}
 		if stage.Note != "" {
-			r.note(source.Name() + ": " + stage.Note)
+			r.say(stage.Expected, source.Name()+": "+stage.Note)
 		}
 		if err := r.verify(ctx); err != nil {
 			return err

@@ -257,10 +257,16 @@ func (r *run) missing(ctx context.Context, source searcher, records []row.Record
 }
 
 // note reports something to the operator about a run that goes on.
-func (r *run) note(text string) {
+func (r *run) note(text string) { r.say(false, text) }
+
+// say is note, of something that was to be expected or not.
+func (r *run) say(expected bool, text string) {
 	r.counting.Lock()
 	defer r.counting.Unlock()
-	if r.cfg.OnNote != nil {
+	switch {
+	case expected && r.cfg.OnExpected != nil:
+		r.cfg.OnExpected(text)
+	case r.cfg.OnNote != nil:
 		r.cfg.OnNote(text)
 	}
 }

@@ -48,5 +48,6 @@ func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to
 		c.Adopt.OnWaits(flush.Waits{}) // the job may have been another one
 	}
 	c.OnNote = func(text string) { to.Log.Warn(text, zap.String("job", c.Job)) }
+	c.OnExpected = func(text string) { to.Log.Info(text, zap.String("job", c.Job)) }
 	return flush.New(c)
 }

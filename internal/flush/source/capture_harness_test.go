@@ -112,6 +112,11 @@ func (j *captureJob) live() {
 			defer j.mu.Unlock()
 			j.notes = append(j.notes, text)
 		},
+		OnExpected: func(text string) {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.notes = append(j.notes, "expected: "+text)
+		},
 		Retry: flush.Retry{Attempts: 1}, Adopt: j.adopt,
 	}
 	d.Configure(&cfg, j.store)

@@ -125,7 +125,7 @@ func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.S
 	c.batch = b
 	// After a pass the next stage has the changes made meanwhile, which make it complete; a feed that is cut off does not know whether
 	// there are any.
-	return flush.Stage{ID: newID, Size: int64(len(b.keys)), Resumed: b.debt > 0 || b.cutOff, Note: note}, true, nil
+	return flush.Stage{ID: newID, Size: int64(len(b.keys)), Resumed: b.debt > 0 || b.cutOff, Note: note, Expected: !b.alarming}, true, nil
 }
 
 // catchUp waits until the feed has received all changes made before now.

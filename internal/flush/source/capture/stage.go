@@ -22,6 +22,7 @@ type batch struct {
 	owed       owed  // of the places of a pass
 	leaves     owed  // owed in the last place of a batch that is no pass
 	cutOff     bool  // the stream is not followed: the batch only moves the place
+	alarming   bool  // a pass that more than a new job owes
 	missed     error // why the pass may have missed keys
 	promotions int   // of the feed, when the last values were read
 	text       string
@@ -199,7 +200,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 	notes := f.news
 	switch {
 	case f.passes():
-		b = &batch{debt: f.debts, owed: f.owes()}
+		b = &batch{debt: f.debts, owed: f.owes(), alarming: f.reason != isNew}
 		notes = append(notes, "all keys are read: "+f.why)
 		f.reports(PassBegun, string(f.reason), f.why)
 		f.full = false // pending keys stay: see unaccounted
