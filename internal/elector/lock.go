@@ -102,7 +102,7 @@ type Answer struct {
 	Lease   time.Duration // of Held: the lease that the holder asks for; 0 while unknown
 	Code    Code          // of Wait
 	Reason  string        // of Wait: "reserved for db2", "paused by alice: upgrade"
-	FreeFor time.Duration // of Won: for how long the lock had been free; 0 while unknown
+	FreeFor time.Duration // of Won: for how long no leader had given a sign of life; 0 while unknown
 	// Owner is the owner of the term that was won, where the lock could not use the
 	// candidate's any more: a late request might still release it. Else it is "".
 	Owner string

@@ -17,7 +17,7 @@ type Term struct {
 	epoch  atomic.Int64
 	window *heartbeat.Window
 
-	freeSince heartbeat.Instant // the lock was free from then until this term; 0: not known
+	freeSince heartbeat.Instant // no leader gave a sign of life from then until this term; 0: not known
 
 	closed  chan struct{}
 	settled atomic.Bool
@@ -32,7 +32,8 @@ func (t *Term) NodeID() string { return t.nodeID }
 // Epoch is the fencing token. It can rise during a term ([Term.Raise]), never fall.
 func (t *Term) Epoch() int64 { return t.epoch.Load() }
 
-// FreeFor is how long ago the lock became free before this term; zero: unknown, or this term has followed another at once.
+// FreeFor is how long ago the last leader released the lock, or last renewed a lease that ran out; zero: unknown, or this term
+// has followed another at once.
 func (t *Term) FreeFor() time.Duration {
 	if t.freeSince == 0 {
 		return 0

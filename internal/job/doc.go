@@ -36,7 +36,7 @@
 //
 // A slot that passes without a leader is found at the start of the next term, from
 // the last settled slot: by the job's CatchUp the latest one is run, or
-// each in turn, or none; the others are missed: no_leader if the lock was free then, which
+// each in turn, or none; the others are missed: no_leader if no leader gave a sign of life then, which
 // the term knows ([Term].FreeSince), and otherwise unknown: there was a leader, and it has
 // not recorded why they were not run. Slots of the new term wait until that is recorded, since
 // the first of them would bar all earlier ones. A job of

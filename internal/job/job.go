@@ -70,7 +70,7 @@ type Reason string
 const (
 	// ReasonOverlap: an earlier run of the job was still going on.
 	ReasonOverlap Reason = "overlap"
-	// ReasonNoLeader: the slot passed while the lock was free, so that no node led.
+	// ReasonNoLeader: the slot passed while the lock was free, or after the last renewal of a lease that ran out, so that no node led.
 	ReasonNoLeader Reason = "no_leader"
 	// ReasonLate: this node led, but noticed the slot too late: its clock was put forward, or
 	// the machine was suspended, overloaded or busy with other starts.

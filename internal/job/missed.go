@@ -19,7 +19,7 @@ func (m *machine) miss(missed Missed) {
 }
 
 // explained gives the reason for slots without a record in the ledger: no_leader if they passed
-// while the lock was free before this term, else unknown. An earlier leader may have had them
+// after the last sign of life of a leader before this term, else unknown. An earlier leader may have had them
 // wait for room, or they passed in this term before the job was configured.
 func (m *machine) explained(missed Missed) []Missed {
 	if missed.Reason != ReasonNoLeader {

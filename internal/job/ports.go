@@ -52,7 +52,7 @@ type Term struct {
 	NodeID string
 	Owner  string
 	Epoch  int64
-	// FreeSince is when the lock became free before this term, by the clock of the slots; zero:
+	// FreeSince is when the last leader released the lock, or last renewed a lease that ran out, by the clock of the slots; zero:
 	// unknown. It is not set for runs.
 	FreeSince time.Time
 }
@@ -110,6 +110,8 @@ type Record struct {
 	Pauses   bool // recording it pauses the job, for this Error
 	// RetryAt is the time of the slot's next attempt; zero: none.
 	RetryAt time.Time
+	// NoFailure: a loss that does not count as a failure, because the job starts anew with the next term.
+	NoFailure bool
 	// Idle: the record is that of several runs that found nothing to do: the last of them, with the
 	// ID of the first. Only the history has such records. nil: one run.
 	Idle *Idle

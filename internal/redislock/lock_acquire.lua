@@ -3,7 +3,7 @@
 -- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor, priority, "1" for an observer or "2" for one that defers,
 --   longest reservation in ms, longest lease in ms that the node has seen, "lease" or "quarantine" if it has seen one that
 --   still runs by its own clock, else ""; Redis' time in ms of the last "prove" reply, or ""
--- Reply: {"prove", Redis' time in ms, 0, 0, 0}: ask again with this time; {"won", "", 0, epoch, 0, ms the lock was free or 0}
+-- Reply: {"prove", Redis' time in ms, 0, 0, 0}: ask again with this time; {"won", "", 0, epoch, 0, ms without a leader or 0}
 --   (without the last on a repeated request); {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
 --   or {"wait", code, ms left or -1, last epoch or 0, 0, what the code is about or ""}; error EPOCH if the epoch is invalid
 --
@@ -165,6 +165,8 @@ end
 redis.call('HDEL', KEYS[4], 'reserved_for', 'reserved_until', 'deferred_until', 'stepdown_owner', 'stepdown_to', 'stepdown_reason', 'stepdown_code')
 addEvent(KEYS[5], 'won', node, epoch, '')
 take(owner, ttl)
--- In an unconfirmed incarnation the record of the last term may be old.
-local free = not elsewhere and term.held_until and math.max(now - term.held_until, 0) or 0
+-- In an unconfirmed incarnation the record of the last term may be old. A leader whose lease ran out has given no sign of life since
+-- its last renewal: that was one lease before.
+local silent = term.ended ~= '1' and term.ttl or 0
+local free = not elsewhere and term.held_until and math.max(now - term.held_until + silent, 0) or 0
 return {'won', '', 0, epoch, 0, integer(free)}

@@ -30,7 +30,7 @@ type Store struct {
 	owner   string
 	node    string
 	expires time.Time
-	freed   time.Time // when the last lease ended, or will
+	freed   time.Time // when the last leader released the lock, or renewed it for the last time
 	epoch   int64
 	// Incarnations are counted from 1. What confirmed is, somebody has won or
 	// renewed in; 0 says that the store knows of no term.
@@ -140,7 +140,7 @@ func (s *Store) tell(h elector.Hint) {
 
 func (s *Store) expire() {
 	if s.owner != "" && !time.Now().Before(s.expires) {
-		s.owner, s.node, s.freed = "", "", s.expires
+		s.owner, s.node, s.freed = "", "", s.expires.Add(-s.ttl)
 	}
 }
 
