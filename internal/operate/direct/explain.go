@@ -157,8 +157,15 @@ func because(code, do, what string, args ...any) []operate.Why {
 
 // forged reports an epoch that no term can follow.
 func (f facts) forged() []operate.Why {
-	if !f.p.Forged {
+	known := int64(0)
+	for _, epoch := range f.fences {
+		known = max(known, epoch)
+	}
+	switch {
+	case !f.p.Forged:
 		return nil
+	case known > 0 && redislock.Plausible(f.p.Epoch, known, f.p.Now.UnixMilli()):
+		return nil // it was raised above that of a database, which every node counts from
 	}
 	consequence := "no node can lead"
 	if f.p.Owner != "" {

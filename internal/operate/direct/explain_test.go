@@ -82,6 +82,10 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 			[]string{"epoch_refused: no node can lead after the term that goes on → baton fence reset", "other_leads:  → "}},
 		"fence forged": {drawnFacts(func(f *facts) { f.fences = map[string]int64{"main": 1<<53 - 3} }),
 			[]string{"other_leads:  → ", `fence_refused: database "main" has recorded epoch 9007199254740989, more than 30 days ahead of redis' clock → baton fence list`}},
+		"raised above a database, by a clock that was repaired since": {drawnFacts(func(f *facts) {
+			f.p.Forged, f.p.Epoch = true, f.p.Now.Add(40*24*time.Hour).UnixMilli()
+			f.fences = map[string]int64{"main": f.p.Epoch - 1}
+		}), []string{"other_leads:  → "}},
 		"rewound": {drawnFacts(func(f *facts) { f.fences = map[string]int64{"main": 50, "other": 42} }),
 			[]string{"other_leads:  → ", `fence_ahead: database "main" has recorded epoch 50, above the 42 of redis → nothing`}},
 		"without redis itself": {drawnFacts(func(f *facts) {
