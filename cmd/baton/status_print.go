@@ -123,10 +123,14 @@ func (t statusTables) jobs() {
 	}
 	for _, j := range t.s.Jobs {
 		next, last, rows, dead, took, waiting := jobcmd.NextRun(j, t.s), "never", "-", "-", "-", show.Shown(jobcmd.WaitingChanges(j))
-		if r := j.LastRun; r != nil {
+		r := j.Ended()
+		switch {
+		case r != nil:
 			last = fmt.Sprintf("%s %s ago", r.State, text.Duration(t.s.Now.Sub(r.Started)))
 			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
 			took = text.Duration(r.Duration.Duration())
+		case j.LastRun != nil:
+			last = "-"
 		}
 		if j.DeadLetters != nil {
 			dead = fmt.Sprint(*j.DeadLetters) // all that wait: of the last run it may be none
@@ -152,7 +156,7 @@ func (t statusTables) jobs() {
 		if j.Paused != nil && !j.Paused.All {
 			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), j.EndsPause())
 		}
-		if r := j.LastRun; r != nil && r.Error != "" {
+		if r := j.Ended(); r != nil && r.Error != "" {
 			t.print("\n%s, at %s on %s: %s\n", j.Name, show.Here(r.Started), r.NodeID, r.Error)
 		}
 	}

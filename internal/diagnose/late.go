@@ -122,8 +122,21 @@ func (j Job) IsFailing() bool {
 	return j.ConsecutiveFailures > 0 || ended && (j.LastRun.State == "failed" || j.LastRun.State == "timed_out")
 }
 
+// Ended is the last run that has ended, as far as it says how the job stands. A run that was lost or cancelled with its term says
+// nothing of a job that is kept running and runs again.
+func (j Job) Ended() *Run {
+	if r := j.LastRun; j.Always && j.Running != nil && r != nil && (r.State == "lost" || r.State == "cancelled") {
+		return nil
+	}
+	return j.LastRun
+}
+
 // IsUnwritten reports whether the job is a flush that fails while changes wait, or may: however
-// little it is behind so far, what waits does not get less.
+// little it is behind so far, what waits does not get less. One run that was lost with its leader is no such failure yet: the next
+// leader runs the job again.
 func (j Job) IsUnwritten() bool {
+	if j.ConsecutiveFailures == 1 && j.LastRun != nil && j.LastRun.State == "lost" {
+		return false
+	}
 	return !j.Command && j.ConsecutiveFailures > 0 && (j.Backlog == nil || *j.Backlog > 0)
 }

@@ -109,6 +109,12 @@ func TestWhatTheDataOfAllFlushesIs(t *testing.T) {
 		{"two are late", []Job{waits("a", 70, nil), waits("b", 90, nil), waits("c", 80, nil)}, DataLate, "b"},
 		{"one fails", []Job{waits("a", 3, nil), waits("b", 1, fails)}, DataStuck, "a"},
 		{"one fails, and has nothing to write", []Job{waits("a", 3, nil), waits("b", 0, func(j *Job) { fails(j); j.Backlog = new(int64(0)) })}, DataFresh, "a"},
+		{"one was lost with its leader", []Job{waits("a", 3, nil), waits("b", 1, func(j *Job) {
+			j.ConsecutiveFailures, j.LastRun = 1, &Run{State: "lost"}
+		})}, DataFresh, "a"},
+		{"one was lost and failed before", []Job{waits("b", 1, func(j *Job) {
+			j.ConsecutiveFailures, j.LastRun = 2, &Run{State: "lost"}
+		})}, DataStuck, "b"},
 		{"one is not measured", []Job{waits("a", 3, nil), {Name: "b"}}, DataUnknown, "a"},
 	} {
 		d := DataOf(Snapshot{Now: at(5), Jobs: c.jobs})
@@ -118,6 +124,23 @@ func TestWhatTheDataOfAllFlushesIs(t *testing.T) {
 		}
 		if d.State != c.state || worst != c.worst {
 			t.Errorf("%s: %s, worst %q, want %s, %q", c.what, d.State, worst, c.state, c.worst)
+		}
+	}
+}
+
+func TestALossSaysNothingOfAJobThatIsKeptRunningAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		job  Job
+		says bool
+	}{
+		"lost with its leader, and runs":       {Job{Always: true, Running: &Run{}, LastRun: &Run{State: "lost"}}, false},
+		"cancelled with its term, and runs":    {Job{Always: true, Running: &Run{}, LastRun: &Run{State: "cancelled"}}, false},
+		"lost, and does not run yet":           {Job{Always: true, LastRun: &Run{State: "lost"}}, true},
+		"failed, and runs again":               {Job{Always: true, Running: &Run{}, LastRun: &Run{State: "failed"}}, true},
+		"has slots, and the next one has come": {Job{Running: &Run{}, LastRun: &Run{State: "lost"}}, true},
+	} {
+		if got := c.job.Ended() != nil; got != c.says {
+			t.Errorf("%s: %t, want %t", name, got, c.says)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
 )
 
 // askStandings asks the ledger until it answers or the term ends. Slots of the term wait for it:
@@ -93,7 +94,7 @@ func (m *machine) closeOrphans(open []Record, later bool) {
 		if rec.Term.Owner == m.term.Owner || rec.Term.Epoch > m.term.Epoch {
 			continue // of this term, or of a later one: then this term is over
 		}
-		rec.State, rec.Finished = StateLost, m.now
+		rec.State, rec.Finished, rec.NoFailure = StateLost, m.now, schedule.IsAlways(m.job.Schedule)
 		rec.Error = fmt.Sprintf("node %q, which led in epoch %d, no longer leads; how the run ended is unknown",
 			rec.Term.NodeID, rec.Term.Epoch)
 		fate := m.job.again().Lost(plan.Repeat{Later: later || m.slots.begunThisTerm || !isLatest(rec, open)})

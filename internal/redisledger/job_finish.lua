@@ -1,8 +1,8 @@
 -- Records the result of a run: in the history, and as the job's last result.
 -- KEYS: job hash, runs stream
 -- ARGV: entries to keep, their maximum age in ms (see remember), run id, state, finished in ms, reason to pause the
---       job or "", slot in ms, its retrial as "ATTEMPT AT" or "", then field, value... of the run, of which
---       the first two are its id and its state
+--       job or "", slot in ms, its retrial as "ATTEMPT AT" or "", "1" if it may count as a failure, then field, value...
+--       of the run, of which the first two are its id and its state
 -- Reply: 1, or 0 if it was recorded before (the first reply was lost)
 --
 -- A run that is not open was recorded before, or Redis has lost its data. A run recorded as lost is recorded again
@@ -31,7 +31,7 @@ if lost then
   redis.call('XDEL', KEYS[2], lost)
 end
 unfold(KEYS[1], KEYS[2], ARGV[1], ARGV[2], now, idle)
-remember(KEYS[2], ARGV[1], ARGV[2], now, unpack(ARGV, 9))
+remember(KEYS[2], ARGV[1], ARGV[2], now, unpack(ARGV, 10))
 redis.call('HDEL', KEYS[1], 'run:' .. id, 'progress:' .. id)
 
 if not lost and ARGV[8] ~= '' then
@@ -56,11 +56,11 @@ if not open and not anew then
   return 1
 end
 local set = {}
-result(set, {unpack(ARGV, 9)})
+result(set, {unpack(ARGV, 10)})
 redis.call('HSET', KEYS[1], unpack(set))
 if state == 'cancelled' and anew then
   redis.call('HINCRBY', KEYS[1], 'consecutive_failures', -1)
-elseif state ~= 'succeeded' and state ~= 'cancelled' and not anew then
+elseif state ~= 'succeeded' and state ~= 'cancelled' and ARGV[9] == '1' and not anew then
   redis.call('HINCRBY', KEYS[1], 'consecutive_failures', 1)
 end
 return 1

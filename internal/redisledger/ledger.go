@@ -145,7 +145,10 @@ func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.S
 // Finish implements job.Ledger. It may be called again after a lost reply: a run is recorded
 // once. It does not verify the lock: a deposed leader still records the results of its runs.
 func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
-	pause, retry := "", ""
+	pause, retry, counts := "", "", "1"
+	if rec.NoFailure {
+		counts = "0"
+	}
 	if rec.Pauses {
 		pause = "by baton: " + clipError(rec.Error)
 	}
@@ -153,7 +156,7 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 		retry = fmt.Sprintf("%d %d", rec.Attempt+1, rec.RetryAt.UnixMilli())
 	}
 	args := []any{l.keys.Job(rec.Job), l.keys.Runs(rec.Job), l.options.Keep, l.options.MaxAge.Milliseconds(),
-		rec.ID, string(rec.State), rec.Finished.UnixMilli(), pause, rec.Slot.UnixMilli(), retry}
+		rec.ID, string(rec.State), rec.Finished.UnixMilli(), pause, rec.Slot.UnixMilli(), retry, counts}
 	args = append(append(args, startFields(rec)...), endFields(rec)...)
 	if _, err := l.script(ctx, finishScript, args); err != nil {
 		return fmt.Errorf("record the end of run %s of job %q: %w", rec.ID, rec.Job, err)

@@ -376,3 +376,21 @@ func TestLedgerKeyOfAnotherTypeIsNamed(t *testing.T) {
 		t.Errorf("jobs: %v", err)
 	}
 }
+
+func TestALossThatIsNoFailureIsNotCounted(t *testing.T) {
+	_, l := ledgerRig(t)
+	for i, c := range []struct {
+		state     job.State
+		noFailure bool
+		failures  int64
+	}{{job.StateFailed, false, 1}, {job.StateLost, true, 1}, {job.StateLost, false, 2}} {
+		run := newRun(fmt.Sprintf("r%d", i), i+1, "a")
+		claim(t, l, run)
+		rec := ended(run, c.state, "x")
+		rec.NoFailure = c.noFailure
+		finish(t, l, rec)
+		if s := stateOf(t, l, "users"); int64(s.ConsecutiveFailures) != c.failures || s.Last.State != c.state {
+			t.Errorf("%s: %d failures, want %d", run.ID, s.ConsecutiveFailures, c.failures)
+		}
+	}
+}

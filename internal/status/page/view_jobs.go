@@ -84,7 +84,7 @@ func runURL(job, run string) string {
 func newJobView(j diagnose.Job, now time.Time) jobView {
 	v := jobView{
 		Name: j.Name, Target: j.Target, Store: j.Store, Words: cmp.Or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
-		Next: atOwn(j.NextRun, now, j.TimeZone), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
+		Next: atOwn(j.NextRun, now, j.TimeZone), Last: newRunView(j.Name, j.Ended(), now), URL: jobURL(j.Name),
 	}
 	if r := j.LastRun; j.Command && r != nil && runTone(r.State) == bad {
 		v.Printed = text.Clip(visible(r.Output), errorOnFront) // of the public state it is empty

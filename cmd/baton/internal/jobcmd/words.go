@@ -69,14 +69,18 @@ func jobState(j diagnose.Job, now time.Time) string {
 }
 
 func lastRun(j diagnose.Job, now time.Time) string {
-	if j.LastRun == nil {
+	r := j.Ended()
+	switch {
+	case r == nil && j.LastRun != nil:
+		return "-"
+	case r == nil:
 		return "never"
 	}
-	state := j.LastRun.State
-	if code := j.LastRun.ExitCode; code != nil && *code != 0 {
+	state := r.State
+	if code := r.ExitCode; code != nil && *code != 0 {
 		state += fmt.Sprintf(" (exit code %d)", *code)
 	}
-	return fmt.Sprintf("%s %s ago", state, text.Duration(now.Sub(j.LastRun.Started)))
+	return fmt.Sprintf("%s %s ago", state, text.Duration(now.Sub(r.Started)))
 }
 
 // NextRun is when a job is due: while no node leads under its lock no time is promised.
