@@ -34,7 +34,7 @@ const (
 	poolerKill   kind = "SIGKILL of the pooler"
 	poolerFreeze kind = "SIGSTOP of the pooler"
 	poolerShort  kind = "server_lifetime of the pooler is a second"
-	// Within a pool_mode of another kind baton waits, or goes on; behind that nothing is wrong.
+	// In session mode baton goes on. In statement mode its batches wait until that ends.
 	poolerSession   kind = "pool_mode of the pooler is session"
 	poolerStatement kind = "pool_mode of the pooler is statement"
 )

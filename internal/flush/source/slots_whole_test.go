@@ -65,7 +65,8 @@ func TestACaptureIsExactWhileWholeSlotsMove(t *testing.T) {
 func TestFlushesOfAClusterAreExactWhileWholeSlotsMove(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
-	g.store = openAt(t, redisconn.Options{Cluster: g.cluster.Addresses(), ClientName: "baton-test", Timeout: time.Minute}) // no command is sent twice
+	// With a long time-out no command is sent twice.
+	g.store = openAt(t, redisconn.Options{Cluster: g.cluster.Addresses(), ClientName: "baton-test", Timeout: time.Minute})
 	const users, articles = 20, 30
 	rows, sums, failures := map[string]string{}, map[string]int64{}, 0
 	hashes, counters := hashesOn(t, g.store, IndexedOptions{PageRows: 5}), countersOn(t, g.store, CountersOptions{PartRows: 5})
