@@ -141,7 +141,7 @@ var rules = []rule{
 	{"internal/redisledger", []string{"internal/job", "internal/redisconn", "internal/redislock/script"}, "the job's adapter knows the port that it implements; of the lock it asks only who holds it"},
 	{"internal/redislock", []string{"internal/elector", "internal/heartbeat", "internal/redisconn", "internal/redislock/script"}, "the elector's adapter knows the port that it implements, and neither jobs nor flushes"},
 	{"internal/redislock/script", []string{"internal/redisconn"}, "it has the keys and Lua that lock and ledger share; redisconn decides which keys share a slot"},
-	{"internal/secret", []string{"internal/config"}, "what is secret is the same for whatever might tell it"},
+	{"internal/secret", []string{"internal/config", "internal/text"}, "what is secret is the same for whatever might tell it"},
 	{"internal/status", []string{"internal/operate", "internal/status/api", "internal/status/auth", "internal/status/metrics", "internal/status/page", "internal/status/state", "internal/status/web", "internal/text"},
 		"listeners, and what is served on them: it knows the rooms below, and no state"},
 	{"internal/status/api", []string{"internal/diagnose", "internal/operate", "internal/status/auth", "internal/status/state", "internal/status/web", "internal/text"},

@@ -54,6 +54,10 @@ func (d *decoder) here(n ast.Node, path string) {
 func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	switch n := n.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		if v.Kind() == reflect.String {
+			d.bad(n, path, "a text that begins with &, * or ! must be in quotes; anchors, aliases and tags are not supported")
+			return
+		}
 		d.bad(n, path, "anchors, aliases and tags are not supported; write the value out, or use defaults:")
 		return
 	case *ast.NullNode:

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"baton/internal/config/shape"
+	"baton/internal/text"
 )
 
 // maxFile is far more than a thousand jobs need; a larger file is no configuration.
@@ -121,7 +124,7 @@ func readAll(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	return data, nil
+	return text.WithoutMark(data), nil
 }
 
 // parse decodes data, which stands in the named file.
@@ -130,6 +133,9 @@ func parse(name string, data []byte, env Lookup) (Config, error) {
 	c.places = map[string]place{}
 	if len(data) > maxFile {
 		return c, Problems{{Source: name, Message: "larger than 1 MiB: is this baton's configuration?"}}
+	}
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return c, Problems{{Source: name, Message: "in UTF-16; save it as UTF-8"}}
 	}
 	file, err := parseYAML(data)
 	if excess, ok := errors.AsType[*shape.Excess](err); ok {
@@ -143,6 +149,7 @@ func parse(name string, data []byte, env Lookup) (Config, error) {
 			p.Message = "not YAML: " + syntax.GetMessage()
 			if tk := syntax.GetToken(); tk != nil && tk.Position != nil {
 				p.Line, p.Column = tk.Position.Line, tk.Position.Column
+				p.Message = cmp.Or(shape.Unquoted(string(data), p.Line, isKey), p.Message)
 			}
 		}
 		return c, Problems{p}

@@ -209,6 +209,44 @@ databases:
 	}
 }
 
+// Within braces the parser takes every colon in a list for the one of a pair.
+func TestColonWithoutASpaceIsAPartOfATextInAList(t *testing.T) {
+	c, err := read(t, "redis: {cluster: [10.0.0.1:7000, h-2.example:7001 , 10.0.0.3:20]}\nhttp: {listen: 127.0.0.1:9747}\n"+
+		"stores: {b: {sentinel: {master: m, addresses: [h:1]}}}\n"+
+		"jobs: [{name: a, schedule: \"@hourly\", command: [echo, a:b:c, redis://a:1/0, 1:2, \"x:y\", true:false]}]\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"10.0.0.1:7000", "h-2.example:7001", "10.0.0.3:20"}, c.Redis.Cluster); diff != "" {
+		t.Error(diff)
+	}
+	if got := strings.Join(c.Jobs[0].Command, " "); got != "echo a:b:c redis://a:1/0 1:2 x:y true:false" {
+		t.Errorf("the command is %q", got)
+	}
+	if got := c.Stores["b"].Sentinel.Addresses; len(got) != 1 || got[0] != "h:1" {
+		t.Errorf("the sentinels are %q", got)
+	}
+}
+
+// Editors on Windows begin UTF-8 with such a mark. It is no letter of a key, a password or a variable.
+func TestByteOrderMarkIsSkipped(t *testing.T) {
+	c, err := read(t, "\ufeffredis: {url: \"redis://h\", password_file: pw}\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, "pw", "\ufeff"+planted+"\r\n")
+	if password, err := c.Redis.Password(); err != nil || password != planted {
+		t.Errorf("the password is %q (%v)", password, err)
+	}
+	if _, err := read(t, "\xff\xfen\x00", nil, nil); err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		t.Errorf("a file in UTF-16: %v", err)
+	}
+	write(t, "baton.yaml", "\ufeffredis:\n  url: redis://h:7\njobs:\n  - schedule: @hourly\n")
+	if c, err := ReadLock(Input{Path: "baton.yaml", Env: lookup(nil), Flags: lookup(nil)}); err != nil || c.Redis.URL != "redis://h:7" {
+		t.Errorf("the lock of a broken file is in %q (%v)", c.Redis.URL, err)
+	}
+}
+
 func TestFileThatCannotBeReadIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Load(filepath.Join(dir, "none.yaml"), nil)

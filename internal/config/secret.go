@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"baton/internal/text"
 )
 
 // Password is the content of the password file, which is read at every call, or the password in the configuration or the URL, or "".
@@ -140,5 +142,5 @@ func readFile(key, path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	return b, nil
+	return text.WithoutMark(b), nil
 }

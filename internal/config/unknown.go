@@ -34,3 +34,20 @@ func suggest(word string, known []string) string {
 	}
 	return "there are " + strings.Join(known, ", ")
 }
+
+// isKey reports whether any part of the configuration has a key of this name.
+func isKey(name string) bool { return hasKey(reflect.TypeFor[Config](), name) }
+
+func hasKey(t reflect.Type, name string) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return hasKey(t.Elem(), name)
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			if k := keyOf(f); k != "" && (k == name || hasKey(f.Type, name)) {
+				return true
+			}
+		}
+	}
+	return false
+}

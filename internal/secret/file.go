@@ -8,6 +8,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"baton/internal/text"
 )
 
 // readable bounds the files that a run reads.
@@ -18,11 +20,11 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // ReadEnvFile reads lines of NAME=VALUE into set. A value may be in quotes, which
 // mean nothing else than where it begins and ends.
 func ReadEnvFile(path string, set map[string]string) error {
-	text, err := ReadBounded(path)
+	content, err := ReadBounded(path)
 	if err != nil {
 		return fmt.Errorf("env_file: %w", err)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, readable+1)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -58,11 +60,11 @@ func ReadEnvFile(path string, set map[string]string) error {
 
 // ReadFile reads a file of one line.
 func ReadFile(path string) (string, error) {
-	text, err := ReadBounded(path)
+	content, err := ReadBounded(path)
 	if err != nil {
 		return "", err
 	}
-	value := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	value := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	switch {
 	case value == "":
 		return "", fmt.Errorf("file %s is empty", path)
@@ -83,5 +85,6 @@ func ReadBounded(path string) ([]byte, error) {
 	case info.Size() > readable:
 		return nil, errors.New(path + " has more than 1 MiB")
 	}
-	return os.ReadFile(path)
+	content, err := os.ReadFile(path)
+	return text.WithoutMark(content), err
 }

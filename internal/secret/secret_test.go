@@ -37,6 +37,20 @@ func TestBrokenEnvFileIsNamedWithItsLine(t *testing.T) {
 	}
 }
 
+func TestByteOrderMarkOfAFileIsNoPartOfASecret(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(file, []byte("\ufeffTOKEN=planted-secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set := map[string]string{}
+	if err := ReadEnvFile(file, set); err != nil || set["TOKEN"] != "planted-secret" {
+		t.Errorf("%q (%v)", set, err)
+	}
+	if value, err := ReadFile(file); err != nil || value != "TOKEN=planted-secret" {
+		t.Errorf("%q (%v)", value, err)
+	}
+}
+
 func TestSecretsAreTakenOut(t *testing.T) {
 	for _, c := range []struct {
 		secrets    []string

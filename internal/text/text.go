@@ -3,6 +3,7 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -143,3 +144,6 @@ func IsHost(s string) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".-_", r)
 	})
 }
+
+// WithoutMark is a file's content without the byte order mark with which editors on Windows begin UTF-8.
+func WithoutMark(content []byte) []byte { return bytes.TrimPrefix(content, []byte("\ufeff")) }

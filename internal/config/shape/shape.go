@@ -1,4 +1,5 @@
-// Package shape refuses YAML that is nested too deep, or too wide, before it is parsed.
+// Package shape splits YAML into the parser's words, and refuses a text that is nested too deep, or too wide, before it is
+// parsed.
 package shape
 
 import (
@@ -49,7 +50,7 @@ func Tokens(text string) (all token.Tokens, err error) {
 	for {
 		some, err := s.Scan()
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			return whole(all), nil
 		}
 		for _, t := range some { // also after an error: the parser tells it by the words
 			if message := at.add(t); message != "" {

@@ -1,0 +1,41 @@
+package shape
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	// A value without quotes that begins with a letter that YAML keeps for itself: of a block, and within brackets.
+	blockValue = regexp.MustCompile("^[ \\t]*(?:- +)*(?:([A-Za-z_][\\w.-]*): +)?([@`*%&!][^#]*)")
+	flowValue  = regexp.MustCompile("[{,\\[] *(?:([A-Za-z_][\\w.-]*): +)?([@`*%&!][^,}\\]]*)")
+	// A schedule holds no secret.
+	schedule = regexp.MustCompile("^(@[a-z]+( [0-9a-z.]+)?|[-0-9A-Za-z*/,?#LW]+( +[-0-9A-Za-z*/,?#LW]+){4})$")
+)
+
+// Unquoted tells how to write a line of a text whose value lacks its quotes; "" if none does. It shows only keys that are
+// known, and only schedules as values: any other one may be a secret.
+func Unquoted(text string, line int, known func(key string) bool) string {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	found := blockValue.FindStringSubmatch(lines[line-1])
+	if found == nil {
+		found = flowValue.FindStringSubmatch(lines[line-1])
+	}
+	if found == nil {
+		return ""
+	}
+	key, value := found[1], strings.TrimSpace(found[2])
+	first, shown := value[:1], "…"
+	if key == "schedule" && schedule.MatchString(value) {
+		shown = value
+	}
+	right := fmt.Sprintf("%q", shown)
+	if key != "" && known(key) {
+		right = key + ": " + right
+	}
+	return fmt.Sprintf("a text that begins with %s must be in quotes: write %s", first, right)
+}
