@@ -241,6 +241,12 @@ func IsDenied(err error) bool {
 	return ok && Code(refusal) == "NOPERM"
 }
 
+// IsWrongType reports that a key has another type than its command wants.
+func IsWrongType(err error) bool {
+	refusal, ok := errors.AsType[redis.Error](err)
+	return ok && Code(refusal) == "WRONGTYPE"
+}
+
 // Code is the word that names the kind of an error reply. Servers hide the code of a command that a script was refused: before Redis 7 it
 // stands within the text of an ERR, and for a lacking permission there is no code.
 func Code(refusal redis.Error) string {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gomodule/redigo/redis"
 	"golang.org/x/sync/errgroup"
 
 	"baton/internal/redisconn"
@@ -53,17 +52,15 @@ func (v *Venue) picture(ctx context.Context, key string) (redislock.Picture, err
 // pictureOfAny reads an election whose lock has any format.
 func (v *Venue) pictureOfAny(ctx context.Context, key string) (redislock.Picture, error) {
 	p, err := v.picture(ctx, key)
-	if refusal, ok := errors.AsType[redis.Error](err); ok {
-		switch redisconn.Code(refusal) {
-		case "NOPERM":
-			return redislock.Picture{Forbidden: true}, nil
-		case "WRONGTYPE":
-			other := *v
-			for _, format := range script.Formats() {
-				other.Config.Election.LockFormat = string(format)
-				if q, err := other.picture(ctx, key); err == nil {
-					return q, nil
-				}
+	switch {
+	case redisconn.IsDenied(err):
+		return redislock.Picture{Forbidden: true}, nil
+	case redisconn.IsWrongType(err):
+		other := *v
+		for _, format := range script.Formats() {
+			other.Config.Election.LockFormat = string(format)
+			if q, err := other.picture(ctx, key); err == nil {
+				return q, nil
 			}
 		}
 	}
