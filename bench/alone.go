@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alone gives the thread of Redis that serves commands the last core to itself, until back is called. Its other threads, which
-// free memory in the background, this process, the nodes that it will start and the database have the others. Where there is one
-// core only it does nothing.
+// alone gives the thread of Redis that serves commands the last core to itself, until back is called. Its other threads, which free
+// memory in the background, this process, the nodes that it will start and the database have the others. With one core only it does
+// nothing.
 func (b *bed) alone() (back func(), err error) {
 	all, last, others, err := split()
 	if err != nil || last.Count() == 0 {
@@ -29,16 +29,16 @@ func (b *bed) alone() (back func(), err error) {
 		}
 		return errors.Join(errs...)
 	}
-	return func() { _ = set(&all, &all) }, set(&last, &others) // whatever fails there, the next part is only slower
+	return func() { _ = set(&all, &all) }, set(&last, &others) // if it fails, the next part is only slower
 }
 
-// split parts the processors that may be used into the last one and the others. Where there is one only, last is empty.
+// split divides the usable processors into the last one and the others. With one processor, last is empty.
 func split() (all, last, others unix.CPUSet, err error) {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return all, last, others, fmt.Errorf("find the processors that may be used: %w", err)
 	}
 	others = all
-	for cpu := 1023; cpu >= 0 && all.Count() > 1; cpu-- { // as many as a set has
+	for cpu := 1023; cpu >= 0 && all.Count() > 1; cpu-- { // the most that a set can have
 		if all.IsSet(cpu) {
 			last.Set(cpu)
 			others.Clear(cpu)
@@ -48,16 +48,15 @@ func split() (all, last, others unix.CPUSet, err error) {
 	return all, last, others, nil
 }
 
-// stall is the longest time for which a loop on the last core stood still while the others were busy; 0 where there is one core
-// only. Another process may have had the core, or the host may have stopped its guest. The slow log counts such time as the
-// command's.
+// stall is the longest time for which a loop on the last core stood still while the others were busy; 0 with one core only. Another
+// process may have had the core, or the host may have stopped its guest. The slow log counts such time as the command's.
 func stall(d time.Duration) (longest time.Duration, err error) {
 	_, last, others, err := split()
 	if err != nil || last.Count() == 0 {
 		return 0, err
 	}
-	// Else Go's own scheduler may stop the loop: it has a thread for each core that this process may use, and goes by what that
-	// was a moment ago.
+	// Otherwise Go's own scheduler may stop the loop: it has a thread for each core that this process may use, and uses an old count of
+	// them.
 	runtime.GOMAXPROCS(others.Count() + 2)
 	defer runtime.SetDefaultGOMAXPROCS()
 	until := time.Now().Add(d)
@@ -71,8 +70,7 @@ func stall(d time.Duration) (longest time.Duration, err error) {
 	return longest, errors.Join(failed...)
 }
 
-// spin keeps a processor busy, and returns the longest time for which it stood still. Its thread, which is pinned, is used for
-// nothing else afterwards.
+// spin keeps a processor busy, and returns the longest time for which it stood still. Its thread is pinned, and never reused.
 func spin(until time.Time, on *unix.CPUSet) (longest time.Duration, err error) {
 	runtime.LockOSThread()
 	if err := unix.SchedSetaffinity(0, on); err != nil {
@@ -101,7 +99,7 @@ func pinTree(pid int, cpus *unix.CPUSet) error {
 	return errors.Join(err, globbed)
 }
 
-// pin lets all threads of a process run on these processors only, and those that they will start.
+// pin lets all threads of a process, and those that they will start, run on these processors only.
 func pin(pid int, cpus *unix.CPUSet) error {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*", pid))
 	for _, task := range tasks {

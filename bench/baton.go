@@ -12,10 +12,10 @@ import (
 	"baton/internal/redisconn"
 )
 
-// batonClient is what baton's connections call themselves in Redis.
+// batonClient is the name of baton's connections in Redis.
 const batonClient = "baton:bench"
 
-// batonProgram is put together as the daemon does it, with so many lanes.
+// batonProgram is built as in the daemon, with that many lanes.
 func batonProgram(e engine, name string, data dataset, lanes int) program {
 	return program{name: name, role: roleBaton, redis: true, data: data, lanes: lanes,
 		prepare: func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
@@ -24,7 +24,7 @@ func batonProgram(e engine, name string, data dataset, lanes int) program {
 				return nil, err
 			}
 			lead := newTerm()
-			// A leader takes its fence once a term and knows its table by then.
+			// A leader takes its fence once a term, and knows its table after that.
 			if _, err := pipeline.Run(ctx, lead); err != nil {
 				return nil, err
 			}
@@ -47,7 +47,7 @@ func newPipeline(e engine, data dataset, t task, lanes int) (*flush.Pipeline, er
 	if err != nil {
 		return nil, err
 	}
-	job := "bench-" + rand.Text() // which has been nowhere in the stream yet
+	job := "bench-" + rand.Text() // which has no place in the stream yet
 	source, err := data.sourceOf(job, lanes)
 	if err != nil {
 		return nil, err

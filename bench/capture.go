@@ -16,10 +16,10 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// capturePart measures what follows a Redis.
+// capturePart measures a node that follows a Redis.
 const capturePart = "capture"
 
-// What is required of it.
+// The requirements of it.
 const (
 	followRate    = 400_000 // commands a second
 	followKeys    = 95_000
@@ -28,8 +28,8 @@ const (
 	captureP99    = 15 * time.Millisecond
 	captureRate   = 1000
 	readOnceRate  = 20_000
-	mostCPUEach   = 15.0 // percent of a core, when every key is another one
-	mostCPUTens   = 5.0  // when each changes ten times a second
+	mostCPUEach   = 15.0 // percent of a core, if every command changes another key
+	mostCPUTens   = 5.0  // if each key changes ten times a second
 	standstillMB  = 150.0
 	standstill    = 50_000 // commands a second
 	takeoverTTL   = 2 * time.Second
@@ -37,7 +37,7 @@ const (
 	takeoverTimes = 5
 )
 
-// captureJob is of a name of its own: the place of another one is in the history of what was flushed away.
+// captureJob gets a new name each time: an old job's place would be in a history that was flushed away.
 const captureJob = `jobs:
   - name: %s
     schedule: "@always"
@@ -47,11 +47,11 @@ const captureJob = `jobs:
       columns: {id: id, v: $value}
 `
 
-// writeScript changes so many keys: the i-th command of all sets key i × 7919 modulo their number to i. So Redis
-// writes as fast as it can, and the writer costs next to nothing.
+// writeScript changes that many keys: the i-th command of all sets key i × 7919 modulo their number to i. So Redis writes as fast as it
+// can, and the writer costs almost nothing.
 var writeScript = redis.NewScript(0, `for i = ARGV[1], ARGV[1] + ARGV[2] - 1 do redis.call('SET', 'k:' .. i * 7919 % ARGV[3], i) end`)
 
-// captureTarget is the part of the file of figures that has these.
+// captureTarget is the part of the file of figures for them.
 const captureTarget = "make bench, capture"
 
 // measureCapture measures real nodes that follow a Redis.
@@ -69,7 +69,7 @@ func measureCapture(ctx context.Context, o options, out io.Writer) (verdict, err
 			if !strings.Contains(part.name, o.cells) {
 				continue
 			}
-			syscall.Sync() // a disk that is busy with what was measured before holds up every COMMIT
+			syscall.Sync() // a disk that is still busy with the last part holds up every COMMIT
 			if err := part.measure(ctx, o, r, program, dir); err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func measureCapture(ctx context.Context, o options, out io.Writer) (verdict, err
 	return r.Verdict(), r.WriteInto(o.write, captureTarget)
 }
 
-// captured has a node run over an empty Redis and an empty table until do returns.
+// captured runs a node over an empty Redis and an empty table until do returns.
 func (b *bed) captured(ctx context.Context, program, dir, lock string, do func(n *node) error) (err error) {
 	b.loaded = ""
 	if _, err := b.conn.Do("FLUSHALL"); err != nil {
@@ -103,7 +103,7 @@ func (b *bed) captured(ctx context.Context, program, dir, lock string, do func(n
 	return do(n)
 }
 
-// caughtUp waits until a change of this moment is in the table.
+// caughtUp waits until a change made now is in the table.
 func (b *bed) caughtUp(ctx context.Context, n *node) error {
 	now := time.Now().UnixNano()
 	if _, err := b.conn.Do("SET", "k:9999999999", now); err != nil {
@@ -120,7 +120,7 @@ func (b *bed) caughtUp(ctx context.Context, n *node) error {
 	return nil
 }
 
-// write sends so many commands a second for a while, in scripts of 1,000, and returns how many it were.
+// write sends that many commands a second for a while, in scripts of 1,000, and returns how many it sent.
 func (b *bed) write(ctx context.Context, rate, keys int, d time.Duration) (n int, took time.Duration, err error) {
 	const each = 1000
 	tick := time.NewTicker(each * time.Second / time.Duration(rate))
@@ -142,7 +142,7 @@ func (b *bed) write(ctx context.Context, rate, keys int, d time.Duration) (n int
 	return n, time.Since(began), nil
 }
 
-// equals waits until the table is what n commands over so many keys have made of Redis.
+// equals waits until the table is equal to Redis after n commands over that many keys.
 func (b *bed) equals(ctx context.Context, node *node, n, keys int, limit time.Duration) (time.Duration, error) {
 	first := max(0, n-keys)
 	began := time.Now()
@@ -155,7 +155,7 @@ func (b *bed) equals(ctx context.Context, node *node, n, keys int, limit time.Du
 	return time.Since(began), err
 }
 
-// follow writes as fast as Redis does it.
+// follow measures a node that follows writes at Redis' full speed.
 func (b *bed) follow(ctx context.Context, _ options, r *report, program, dir string) error {
 	const lasts = 8 * time.Second
 	r.Printf("\n### Up to %s changes a second of %s keys\n", rig.Thousands(followRate), rig.Thousands(followKeys))
@@ -186,7 +186,7 @@ func (b *bed) follow(ctx context.Context, _ options, r *report, program, dir str
 	})
 }
 
-// freshCapture measures the time to the row.
+// freshCapture measures the time from a change to its row.
 func (b *bed) freshCapture(ctx context.Context, o options, r *report, program, dir string) error {
 	f := freshness{capturedUsers(), "@always", captureP50, captureP99, captureRate}
 	took, err := b.latency(ctx, o, f, program, dir)
@@ -201,7 +201,7 @@ func (b *bed) freshCapture(ctx context.Context, o options, r *report, program, d
 	return nil
 }
 
-// readOnce measures what Redis' own process takes for being followed, and for its values to be read.
+// readOnce measures the load on Redis' own process of being followed, and of having its values read.
 func (b *bed) readOnce(ctx context.Context, _ options, r *report, program, dir string) error {
 	const lasts = 8 * time.Second
 	r.Printf("\n### What it costs Redis, at %s changes a second\n", rig.Thousands(readOnceRate))
@@ -240,7 +240,7 @@ func (b *bed) readOnce(ctx context.Context, _ options, r *report, program, dir s
 	return nil
 }
 
-// plainly writes as programs do, twenty commands at a time.
+// plainly writes in the way of usual programs, twenty commands at a time.
 func (b *bed) plainly(ctx context.Context, rate, keys int, d time.Duration) error {
 	const each = 20
 	tick := time.NewTicker(each * time.Second / time.Duration(rate))
@@ -329,7 +329,7 @@ func (b *bed) takeOver(ctx context.Context, _ options, r *report, program, dir s
 				}
 				continue
 			}
-			if err := sleep(ctx, time.Second); err != nil { // until it waits for the lock
+			if err := sleep(ctx, time.Second); err != nil { // until the standby waits for the lock
 				return err
 			}
 			if err := nodes[i-1].Kill(); err != nil {

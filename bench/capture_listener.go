@@ -14,10 +14,10 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// What the follower and those who listen to notifications are put through.
+// The trials of the capture and of programs that listen to notifications.
 const (
 	killTimes   = 30
-	killRate    = 2000 // changes a second, of which one in ten deletes its key
+	killRate    = 2000 // changes a second, one in ten deletes its key
 	killKeys    = 20_000
 	heardRate   = 20_000
 	heardKeys   = 160_000
@@ -63,7 +63,7 @@ func (b *bed) contenders(program, dir string) []contender {
 			return &node{p}, err
 		}
 	}
-	lock := fmt.Sprint("compared-", rand.Uint32()) // its place is in no history of before
+	lock := fmt.Sprint("compared-", rand.Uint32()) // no history has a place of it
 	return []contender{
 		{name: "baton", exact: true, start: func(n int) (*node, error) {
 			return b.standbyOf(program, filepath.Join(dir, fmt.Sprintf("%s-%d", lock, n)), lock, fmt.Sprint("n", n))
@@ -73,7 +73,7 @@ func (b *bed) contenders(program, dir string) []contender {
 	}
 }
 
-// wrong are the rows of the table that are not what Redis has.
+// wrong counts the rows of the table that differ from Redis.
 type wrong struct{ missing, stale, extra int }
 
 func (b *bed) compare(ctx context.Context, o options, r *report, c contender) (err error) {
@@ -117,7 +117,7 @@ func (b *bed) compare(ctx context.Context, o options, r *report, c contender) (e
 	return nil
 }
 
-// heardCost is what the program's process and Redis take, in percent of a core.
+// heardCost is the processor time of the program and of Redis, in percent of a core.
 func (b *bed) heardCost(ctx context.Context, n *node) (own, redisOwn float64, err error) {
 	const lasts = 8 * time.Second
 	before, err := rig.CPU(n.Pid())
@@ -143,7 +143,7 @@ func (b *bed) heardCost(ctx context.Context, n *node) (own, redisOwn float64, er
 	return percent(after - before), percent(redisAfter - redisBefore), err
 }
 
-// heardLatency is how long changes take to their rows.
+// heardLatency is the time from changes to their rows.
 func (b *bed) heardLatency(ctx context.Context, o options, n *node) (took []time.Duration, err error) {
 	err = b.database.exec(ctx, tellFunction,
 		"CREATE TRIGGER made AFTER INSERT ON captured FOR EACH ROW EXECUTE FUNCTION tell()")
@@ -155,7 +155,7 @@ func (b *bed) heardLatency(ctx context.Context, o options, n *node) (took []time
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, seen.close(), b.database.exec(ctx, "DROP TRIGGER made ON captured")) }()
-	if err := b.caughtUp(ctx, n); err != nil { // baton sees that the table has a trigger now
+	if err := b.caughtUp(ctx, n); err != nil { // so that baton sees that the table has a trigger now
 		return nil, err
 	}
 	ids := rig.InKeyOrder(int(o.trickling.Seconds())*captureRate, int(o.trickling.Seconds())*captureRate)
@@ -179,7 +179,7 @@ func (b *bed) heardLatency(ctx context.Context, o options, n *node) (took []time
 	return took, nil
 }
 
-// kills kills the program again and again while keys change, and starts it again; n is the process of it that goes on.
+// kills kills the program again and again while keys change, and starts it again; n is its present process.
 func (b *bed) kills(ctx context.Context, n **node, c contender) (changes int, back []time.Duration, err error) {
 	writing, stop := context.WithCancel(ctx)
 	wrote := make(chan error, 1)
@@ -220,7 +220,7 @@ func (b *bed) caughtUpBy(ctx context.Context, n *node, i int64) error {
 	defer conn.Close()
 	key := 9_999_000_000 + i
 	return n.await(ctx, time.Minute, 10*time.Millisecond, func() (bool, error) {
-		if _, err := conn.Do("SET", fmt.Sprint("k:", key), time.Now().UnixNano()); err != nil { // one that starts may not listen yet
+		if _, err := conn.Do("SET", fmt.Sprint("k:", key), time.Now().UnixNano()); err != nil { // a starting program may not listen yet
 			return false, err
 		}
 		var there int
@@ -259,7 +259,7 @@ func (b *bed) changeAndDelete(ctx context.Context) (n int, err error) {
 	}
 }
 
-// wrongRows compares Redis with the table, once nothing has changed for a while.
+// wrongRows compares Redis with the table, after a time without changes.
 func (b *bed) wrongRows(ctx context.Context) (found wrong, err error) {
 	if err := sleep(ctx, 3*time.Second); err != nil {
 		return found, err

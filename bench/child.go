@@ -19,22 +19,22 @@ import (
 // childArgument makes this program a child of itself that does one task.
 const childArgument = "-child"
 
-// task is what a child is asked to do.
+// task is the order to a child.
 type task struct {
 	Path    string
 	Program string
 	Redis   string // host:port
 	DSN     string
 	Rows    int
-	Table   int    // rows in the table, of which some are written
+	Table   int    // rows in the table; the task writes some of them
 	Profile string // file for a CPU profile, or empty
 }
 
-// result is what it took.
+// result is the outcome of a task.
 type result struct {
 	Rows    int64
 	Seconds float64
-	CPU     float64 // seconds of the program itself, not of the servers
+	CPU     float64 // seconds of the program alone, without the servers
 	PeakMB  float64
 	// DatabaseCPU are the seconds of the database's server, connecting included.
 	DatabaseCPU float64
@@ -104,7 +104,7 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// measure runs work and notes what it takes.
+// measure runs work and notes its costs.
 func measure(ctx context.Context, work func(context.Context) (int64, error), profile string) (r result, err error) {
 	if profile != "" {
 		f, err := os.Create(profile)

@@ -24,7 +24,7 @@ func startNode(program, dir, config string) (*node, error) {
 	return &node{p}, err
 }
 
-// await asks ready every so often until it says so, or the node ends.
+// await calls ready at intervals until it returns true, or the node ends.
 func (n *node) await(ctx context.Context, limit, every time.Duration, ready func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -44,7 +44,7 @@ func (n *node) await(ctx context.Context, limit, every time.Duration, ready func
 	}
 }
 
-// withBaton has do measure nodes of a program built for it, in a bed with PostgreSQL.
+// withBaton makes do measure nodes of a program built for it, in a bed with PostgreSQL.
 func withBaton(ctx context.Context, o options, do func(b *bed, program, dir string) error) (err error) {
 	dir, err := os.MkdirTemp(o.dir, "baton-bench-")
 	if err != nil {

@@ -19,14 +19,13 @@ type dataset struct {
 	table   string
 	create  func(engine) string
 	seed    func(e engine, n int) string
-	written string // holds for a row once it has been written, and not before
+	written string // the condition that a row has been written
 
-	// load puts the rows of ids into Redis, none of them pending; nil: nothing is to be
-	// loaded.
+	// load puts the rows of ids into Redis, not pending; nil: there is nothing to load.
 	load func(c redis.Conn, ids []int64) error
 	// change makes rows pending.
 	change func(c redis.Conn, ids []int64) error
-	// pending are the keys that change wrote to; none: more than can be listed.
+	// pending are the keys that change wrote to; none: there are too many to list.
 	pending []string
 	source  source.Options
 	mapping mapping.Spec
@@ -49,7 +48,7 @@ func (d dataset) sourceOf(job string, lanes int) (source.Source, error) {
 type column struct {
 	name  string
 	kind  byte // 'k'ey, 't'ext, 'i'nteger, 's'een: a time
-	add   bool // add to what is there, instead of replacing it
+	add   bool // add to the value in the row, instead of replacing it
 	ints  []int64
 	texts []string
 	times []time.Time
@@ -66,7 +65,7 @@ func (c *column) at(i int) any {
 	return c.ints[i]
 }
 
-// userRows is what all ways of users into the table have in common.
+// userRows is the common part of all ways of users into the table.
 func userRows() dataset {
 	return dataset{
 		table: "users",
@@ -105,10 +104,10 @@ func each(command func(id int64) (name string, args []any)) func(c redis.Conn, i
 
 const viewsKey = "views"
 
-// viewsOf is what is added to an article's counter.
+// viewsOf is the increment of an article's counter.
 func viewsOf(id int64) int64 { return id%97 + 1 }
 
-// articles are rows of the same width, of which only a counter changes.
+// articles are rows of the same width; only a counter in them changes.
 func articles() dataset {
 	return dataset{
 		name: "counters", table: "articles",

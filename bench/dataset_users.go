@@ -39,20 +39,18 @@ func users() dataset {
 	return d
 }
 
-// members are the same rows under keys that tell nothing of the table's key, which is
-// a field of the hash: sorting the index is of no use, and the rows reach the database
-// in random order, as they do wherever changes are written in the order of their
-// arrival.
+// members are the same rows under keys that do not contain the table's key, which is a field of the hash: sorting the index is useless,
+// and the rows reach the database in random order, as they do whenever changes are written in the order of their arrival.
 func members() dataset {
 	d := users()
 	d.name = "hashes under other keys"
-	ref := func(id int64) int64 { return id * 2654435761 % (1 << 32) } // an odd factor: none comes twice
+	ref := func(id int64) int64 { return id * 2654435761 % (1 << 32) } // an odd factor: all values differ
 	d.load = each(func(id int64) (string, []any) {
 		return "HSET", append([]any{"member:" + strconv.FormatInt(ref(id), 10), "id", id}, rig.UserOf(id).Fields()...)
 	})
 	d.change = each(func(id int64) (string, []any) { return "SADD", []any{memberChanged, ref(id)} })
 	d.pending = []string{memberChanged}
-	// Without its hash nobody knows a member's row.
+	// Without its hash, a member's row is unknown.
 	d.source = source.Options{Type: "hashes", Key: memberKey, Changed: memberChanged, OnMissing: string(mapping.MissingIgnore)}
 	d.job = `
       from: {type: hashes, key: "member:<ref>", changed: "changed:member", on_missing: ignore}
@@ -93,7 +91,7 @@ func listed() dataset {
 	return d
 }
 
-// scannedUsers are hashes that nobody keeps an index of.
+// scannedUsers are hashes without an index.
 func scannedUsers() dataset {
 	d := userRows()
 	d.name = "scan"
@@ -107,7 +105,7 @@ func scannedUsers() dataset {
 	return d
 }
 
-// capturedUsers are hashes that the application writes, and nothing else.
+// capturedUsers are hashes that the application writes, without an index.
 func capturedUsers() dataset {
 	d := userRows()
 	d.name = "capture"

@@ -15,10 +15,9 @@ import (
 type postgresWay struct {
 	name  string
 	batch int
-	// write writes the rows lo to hi. The statement takes them from a table that
-	// write says.
+	// write writes the rows lo to hi. The statement takes them from a table that write names.
 	write func(ctx context.Context, tx pgx.Tx, columns []column, from func(source string) string, lo, hi int) error
-	// statement is what writes: an upsert, or an update of rows that are there.
+	// statement is the statement that writes: an upsert, or an update of existing rows.
 	statement func(table string, columns []column, source string) string
 }
 
@@ -45,7 +44,7 @@ func postgresPrograms(data dataset) []program {
 		postgresWay{"COPY 5000 UPDATE", 5_000, copied, update}.program(data, true, 1))
 }
 
-// program is this way with rows in some order, on so many connections.
+// program is this way with rows in some order, on that many connections.
 func (w postgresWay) program(data dataset, sorted bool, connections int) program {
 	return program{name: w.name + suffix(sorted, connections), role: roleDirect, data: data,
 		sorted: sorted, lanes: connections, batch: w.batch,
@@ -56,7 +55,7 @@ func (w postgresWay) program(data dataset, sorted bool, connections int) program
 		}}
 }
 
-// suffix tells programs of one way apart.
+// suffix distinguishes programs of one way.
 func suffix(sorted bool, connections int) string {
 	name := ", as they arrive"
 	if sorted {
@@ -68,8 +67,7 @@ func suffix(sorted bool, connections int) string {
 	return name
 }
 
-// parallel deals the rows out to connections by their ids, as baton deals them out to
-// lanes, and has them written at the same time.
+// parallel deals the rows out to connections by their ids, as baton deals them out to lanes, and writes on all of them at the same time.
 func parallel(ctx context.Context, t task, sorted bool, connections int,
 	writer func(context.Context, []int64) (func(context.Context) error, error)) (func(context.Context) (int64, error), error) {
 	ids := rig.AsTheyArrive(t.Rows, t.Table)
@@ -175,7 +173,7 @@ func copied(ctx context.Context, tx pgx.Tx, columns []column, from func(string) 
 	return err
 }
 
-// upsert writes what stands in the source, over what is there.
+// upsert writes the rows of the source over existing ones.
 func upsert(table string, columns []column, source string) string {
 	var set []string
 	for _, c := range columns[1:] {
@@ -189,7 +187,7 @@ func upsert(table string, columns []column, source string) string {
 		table, names(columns), names(columns), source, strings.Join(set, ", "))
 }
 
-// update is enough where all rows are known to be there.
+// update suffices if all rows exist.
 func update(table string, columns []column, source string) string {
 	var set []string
 	for _, c := range columns[1:] {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// mariaPrograms write by prepared inserts of many rows, which nothing known beats
-// there. baton writes so, too.
+// mariaPrograms write by prepared inserts of many rows, the fastest known way there. baton writes in the same way.
 func mariaPrograms(data dataset) []program {
 	return []program{
 		sqlProgram(maria(), data, 1000, false, 1),
@@ -17,13 +16,12 @@ func mariaPrograms(data dataset) []program {
 	}
 }
 
-// sqlitePrograms write by a prepared insert of one row, many times a transaction:
-// there is no server to spare the way to.
+// sqlitePrograms write by a prepared insert of one row, many times a transaction: there is no server, and so no round trip to save.
 func sqlitePrograms(data dataset) []program {
 	return []program{sqlProgram(sqlite(), data, 1, false, 1), sqlProgram(sqlite(), data, 1, true, 1)}
 }
 
-// sqlProgram writes so many rows a statement, and baton's number a transaction.
+// sqlProgram writes that many rows a statement, and as many as baton a transaction.
 func sqlProgram(e engine, data dataset, rows int, sorted bool, connections int) program {
 	const batch = 5_000
 	name := fmt.Sprintf("%d rows a statement", rows)
@@ -61,7 +59,7 @@ func sqlWriter(ctx context.Context, e engine, data dataset, dsn string, rows, ba
 type rowWriter struct {
 	db      *sql.DB
 	conn    *sql.Conn
-	full    *sql.Stmt // for as many rows as a statement takes
+	full    *sql.Stmt // for a full statement
 	rows    int
 	some    func(n int) string // the same for fewer rows
 	columns []column

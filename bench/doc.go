@@ -10,11 +10,10 @@
 //     table's key where baton can sort them, and in none where it cannot;
 //   - direct: rows that lie in memory already, written by the fastest ways known,
 //     without Redis, ledger or fence. That is the wall;
-//   - naive: what one writes first: one row at a time.
+//   - naive: the first solution of most programmers: one row at a time.
 //
-// Every program runs in a process of its own, so that its CPU time and memory are
-// its own too. Before each the table is filled anew and vacuumed;
-// after each its content is checked: a fast program that writes nothing is none.
+// Every program runs in a process of its own, so that its CPU time and memory are its own too. Before each the table is filled again and
+// vacuumed; after each its content is checked: a fast program that writes nothing must not count.
 //
 // Latency, at a trickle of changes, and memory, with a large backlog, are those of a
 // real `baton run` process.

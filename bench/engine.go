@@ -8,9 +8,9 @@ import (
 
 // engine is a kind of database, set up to be durable and to hold the table in its cache.
 type engine struct {
-	driver    string // as baton's configuration calls it
+	driver    string // its name in baton's configuration
 	title     string
-	sqlDriver string // as database/sql knows it; testsupport brings the drivers in
+	sqlDriver string // its name in database/sql; testsupport brings the drivers in
 	// start runs a server; nil for a database that is a file.
 	start func(dir string) (*testsupport.SQLDaemon, error)
 	// open makes database/sql's data source name of baton's.
@@ -20,14 +20,13 @@ type engine struct {
 	// series is a table of the numbers i from 1 to n.
 	series func(n int) string
 	empty  func(table string) string
-	// settle brings a table that was just filled to rest.
+	// settle settles a table that was just filled.
 	settle func(table string) []string
 	place  func(i int) string // the i-th placeholder, from 1
-	// conflict begins what an upsert does to a row that is there; incoming is the
-	// new value of a column in it.
+	// conflict begins the part of an upsert for an existing row; incoming is the new value of a column in it.
 	conflict string
 	incoming func(column string) string
-	// naiveShare is the fraction of the rows that are enough of the naive program.
+	// naiveShare is the fraction of the rows that suffices for the naive program.
 	naiveShare int
 }
 
@@ -47,7 +46,7 @@ func postgres() engine {
 	}
 }
 
-// gridPostgres leaves it to each table whether it is vacuumed by itself.
+// gridPostgres has autovacuum, so that each table may switch it on or off.
 func gridPostgres() engine {
 	e := postgres()
 	e.start = startPostgres("autovacuum=on", "autovacuum_naptime=5s")
@@ -97,9 +96,8 @@ func sqlite() engine {
 	}
 }
 
-// agePostgres makes a table that was just filled one that has been written to for long:
-// its pages have the free space in which vacuum leaves them between updates, and not
-// none at all.
+// agePostgres makes a table that was just filled resemble one with many past writes: its pages have the free space that vacuum leaves
+// between updates, and not none at all.
 func agePostgres(table string) []string {
 	var out []string
 	for third := range 3 {

@@ -12,10 +12,10 @@ import (
 // gridPart measures `baton run` beside the best direct writers over tables of all sizes.
 const gridPart = "grid"
 
-// cell is one combination of what the speed of a flush may depend on.
+// cell is one combination of the factors that may decide the speed of a flush.
 type cell struct {
 	source, driver string
-	table          int    // rows that are there; 0: the table grows from empty
+	table          int    // existing rows; 0: the table grows from empty
 	order          string // of the changes
 	vacuum         string // PostgreSQL's autovacuum; "" elsewhere
 }
@@ -107,7 +107,7 @@ func pairwise(all []cell) []cell {
 	return out
 }
 
-// selected are the cells that the options ask for, such that those that share a table follow each other.
+// selected are the cells that the options name, ordered by their tables.
 func selected(o options) []cell {
 	cells := allCells()
 	if !o.full && o.cells == "" {
@@ -132,7 +132,7 @@ func (c cell) data() dataset {
 	switch c.source {
 	case "hashes":
 		if c.order == randomOrder {
-			return members() // of which baton cannot tell the order of the rows
+			return members() // baton cannot know the order of their rows
 		}
 		return users()
 	case "scan":
@@ -150,7 +150,7 @@ func (c cell) engine() engine {
 	return engines[slices.IndexFunc(engines, func(e engine) bool { return e.driver == c.driver })]
 }
 
-// ids are n rows of those that the table has, or is to have, in the order of the changes.
+// ids are n rows of the present or future table, in the order of the changes.
 func (c cell) ids(n int) []int64 {
 	ids := rig.AsTheyArrive(n, max(n, c.table))
 	if c.order == keyOrder {

@@ -6,17 +6,17 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// gridChart is the file beside the document in which the grid is drawn.
+// gridChart is the file with the grid's chart, beside the document.
 const gridChart = "grid.svg"
 
-// outcome is what came of a cell: beside the best direct writer rows a second, and the database's
-// CPU; 0 if it has no process of its own.
+// outcome is the result of a cell: rows a second, and the database's CPU, both relative to the best direct writer; 0 if it has no process
+// of its own.
 type outcome struct {
 	cell
 	speed, databaseCPU float64
 }
 
-// drawGrid draws how fast a flush is, and what it costs the database, over the size of the table.
+// drawGrid draws the speed of a flush, and its cost for the database, over the size of the table.
 func drawGrid(outcomes []outcome) string {
 	c := rig.Curves{
 		Label:  "baton run beside the best direct writer, over the number of rows in the table",

@@ -41,7 +41,7 @@ func gridPrograms(c cell) []program {
 	return out
 }
 
-// gridContenders are all that are measured beside baton.
+// gridContenders are all programs beside baton.
 func gridContenders(c cell) []program {
 	out := gridPrograms(c)
 	if h, ok := tunedHashes(c); ok {
@@ -65,7 +65,7 @@ func findGrid(name, programName string) (program, bool) {
 	return programs[j], true
 }
 
-// line prints a cell, and whether it is missed.
+// line prints a cell, and reports whether it misses its requirements.
 func (g *gridRun) line(c cell, programs []program, results map[string][]result) {
 	ours := results[batonPlain]
 	var best []result
@@ -80,7 +80,7 @@ func (g *gridRun) line(c cell, programs []program, results map[string][]result) 
 	direct, own, database := per100k(best, databaseCPU), per100k(ours, func(r result) float64 { return r.CPU }), per100k(ours, databaseCPU)
 	times, multiple := "–", 0.0
 	missed := ratio < leastOfDirect
-	if direct > 0 { // else the database has no process of its own
+	if direct > 0 { // otherwise the database has no process of its own
 		multiple = database / direct
 		times = fmt.Sprintf("%.2f", multiple)
 		missed = missed || multiple > mostCPU
@@ -104,8 +104,7 @@ func (g *gridRun) line(c cell, programs []program, results map[string][]result) 
 		cmp.Or(c.vacuum, "–"), name, rig.Thousands(rate(best)), direct, rig.Thousands(rate(ours)), own, database, ratio, times, byHand, beside, mark)
 }
 
-// per100k is what 100,000 rows take, over all rounds: one is too short for the clock ticks in
-// which the system counts.
+// per100k is the cost of 100,000 rows, over all rounds: one round is too short for the system's clock ticks.
 func per100k(rounds []result, of func(result) float64) float64 {
 	var sum float64
 	var rows int64

@@ -16,7 +16,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// What is required of every cell, beside the best direct writer.
+// The requirements of every cell, relative to the best direct writer.
 const (
 	leastOfDirect = 0.85
 	mostCPU       = 1.15 // of the database
@@ -55,7 +55,7 @@ func measureGrid(ctx context.Context, o options, out io.Writer) (verdict, err er
 	return r.Verdict(), r.WriteWithChart(o.write, gridTarget, gridChart, drawGrid(g.outcomes))
 }
 
-// butNot ends a sentence about all by those of which it is not true.
+// butNot ends a sentence about all cells with the exceptions.
 func butNot(some []string) string {
 	if len(some) == 0 {
 		return ""
@@ -63,19 +63,19 @@ func butNot(some []string) string {
 	return "; not: " + strings.Join(some, ", ")
 }
 
-// gridRun is what one cell leaves to the next.
+// gridRun is the state that one cell leaves to the next.
 type gridRun struct {
 	options
 	*report
 	bed     *bed
 	program string // baton
-	dir     string // where it is
+	dir     string // its directory
 	driver  string // of the bed
-	table   string // that is there, and
+	table   string // the present one, and
 	size    int
 	turns   int
 	missed  []string
-	// outcomes are those of the cells, in the order in which they were measured.
+	// outcomes are those of the cells, in the order of their measurement.
 	outcomes []outcome
 }
 
@@ -191,7 +191,7 @@ func (g *gridRun) turn(ctx context.Context, c cell, p program) (got result, err 
 		if err := g.bed.pend(c, warm, rows); err != nil {
 			return got, err
 		}
-		if c.source == "scan" { // it has no way to leave the others out
+		if c.source == "scan" { // a scan cannot leave the others out
 			rows += warm
 		}
 	}
@@ -207,7 +207,7 @@ func (g *gridRun) turn(ctx context.Context, c cell, p program) (got result, err 
 	return got, errors.Join(err, g.bed.database.check(ctx, c.data(), rows))
 }
 
-// pend lays the changes of a cell out in Redis. Those of a scan are all keys that there are.
+// pend puts the changes of a cell into Redis. Those of a scan are all present keys.
 func (b *bed) pend(c cell, warm, rows int) error {
 	data, ids := c.data(), c.ids(warm+rows)
 	if err := b.load(data, ids); err != nil {
@@ -219,10 +219,10 @@ func (b *bed) pend(c cell, warm, rows int) error {
 	return data.change(b.conn, ids[warm:])
 }
 
-// settling is for how long the process of a connection that has ended is in neither of the places where it is counted.
+// settling is how long the process of a connection that has ended is counted in neither place.
 const settling = 200 * time.Millisecond
 
-// databaseCPU is what the server has used since it had used that much.
+// databaseCPU is the server's CPU time since it was at before.
 func (g *gridRun) databaseCPU(ctx context.Context, before float64) (float64, error) {
 	if err := sleep(ctx, settling); err != nil {
 		return 0, err
@@ -231,8 +231,7 @@ func (g *gridRun) databaseCPU(ctx context.Context, before float64) (float64, err
 	return after - before, err
 }
 
-// baton is a turn of a real node. It has flushed some rows, and stands still while the others are
-// laid out in Redis.
+// baton is a turn of a real node. It has flushed some rows, and is stopped while the others are put into Redis.
 func (g *gridRun) baton(ctx context.Context, c cell, warm, rows int) (got result, err error) {
 	b, data, ids := g.bed, c.data(), c.ids(warm+rows)
 	if err := b.load(data, ids); err != nil {
@@ -283,12 +282,12 @@ func (g *gridRun) baton(ctx context.Context, c cell, warm, rows int) (got result
 	if err != nil {
 		return got, fmt.Errorf("%w; the log:\n%s", err, n.Log())
 	}
-	if err := n.Signal(syscall.SIGSTOP); err != nil { // the next pass of a scan is no part of it
+	if err := n.Signal(syscall.SIGSTOP); err != nil { // the next pass of a scan does not count
 		return got, err
 	}
 	used, err := rig.CPU(n.Pid())
 	written := rows
-	if c.source == "scan" { // whose pass writes the rows of the warm-up, too
+	if c.source == "scan" { // its pass writes the rows of the warm-up, too
 		written += warm
 	}
 	got = result{Rows: int64(written), Seconds: at.Sub(began).Seconds(), CPU: (used - cpu).Seconds()}
@@ -300,14 +299,14 @@ func (g *gridRun) baton(ctx context.Context, c cell, warm, rows int) (got result
 	}
 	after, err := b.database.cpuOfOthers(ctx)
 	got.DatabaseCPU = after - databaseCPU
-	// What may not have been in the sample is written now.
+	// Now the rows outside the sample are written, too.
 	return got, errors.Join(err, n.Signal(syscall.SIGCONT), sleep(ctx, 200*time.Millisecond))
 }
 
-// config is that of a node of its own. Its lease outlasts the time for which it stands still.
+// config is the configuration of a node of its own. Its lease is longer than the time for which the node is stopped.
 func (g *gridRun) config(c cell, turn int) string {
 	b, schedule := g.bed, "@always"
-	if c.source == "scan" { // which has no end otherwise
+	if c.source == "scan" { // otherwise the run would have no end
 		schedule = "@every 1s"
 	}
 	return fmt.Sprintf(`node: {id: bench}
@@ -335,9 +334,8 @@ func scansOf(c redis.Conn) (int64, error) {
 	return n, nil
 }
 
-// arrived waits until all rows are written, and returns when that was. It asks for a few of a
-// sample until they are there, and only then for more; the longer it takes the less often, because
-// the database's CPU time counts.
+// arrived waits until all rows are written, and returns the time of that. It looks for a few of a sample until they are there, and only
+// then for more; the longer it takes the less often, because the database's CPU time counts.
 func (g *gridRun) arrived(ctx context.Context, n *node, data dataset, ids []int64) (at time.Time, err error) {
 	var left []int64
 	for i := 0; i < len(ids); i += max(1, len(ids)/300) {
@@ -345,7 +343,7 @@ func (g *gridRun) arrived(ctx context.Context, n *node, data dataset, ids []int6
 	}
 	limit := time.Minute + time.Duration(len(ids))*time.Millisecond
 	every := 10 * time.Millisecond
-	if len(ids) < 50_000 { // which are written within a few times as long
+	if len(ids) < 50_000 { // they are written within a few such intervals
 		every = 4 * time.Millisecond
 	}
 	began, asked := time.Now(), time.Time{}
@@ -377,7 +375,7 @@ func (g *gridRun) arrived(ctx context.Context, n *node, data dataset, ids []int6
 	return at, err
 }
 
-// there are those of some rows that are written.
+// there returns the rows among ids that are written.
 func (g *gridRun) there(ctx context.Context, data dataset, ids []int64) (map[int64]bool, error) {
 	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
 	rows, err := g.bed.database.db.QueryContext(ctx, "SELECT id FROM "+data.table+" WHERE id IN ("+list+") AND "+data.written)

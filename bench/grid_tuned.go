@@ -14,16 +14,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// tunedName is the program that reads the same rows from Redis, as somebody writes it who knows
-// them and the table and wants speed. It has no lease, no fence, no second try and no dead
-// letters, and forgets what it has not written. It tells what Redis and the database leave of the
-// processors to any program that reads from one and writes into the other.
+// tunedName is a program for the same rows, by a programmer who knows them and the table and wants speed. It has no lease, no fence, no
+// second try and no dead letters, and forgets rows that it has not written. It shows how much processor time Redis and the database leave
+// to any program that reads from one and writes into the other.
 const tunedName = "tuned by hand"
 
 // tunedAhead is how many batches are read ahead of the one that is written.
 const tunedAhead = 2
 
-// tunedHashes are where the rows of a cell are; ok is false of cells that have no such program.
+// tunedHashes is the reader for the rows of a cell; ok is false without such a program.
 func tunedHashes(c cell) (h tunedReader, ok bool) {
 	h.sorted = c.order == keyOrder
 	switch {
@@ -46,7 +45,7 @@ type tunedReader struct {
 	conn   redis.Conn
 	prefix string // of their keys
 	index  string // the set of those that have changed; "": all keys
-	sorted bool   // all of them are sorted before the first one is read
+	sorted bool   // all keys are sorted before the first one is read
 }
 
 // tuned is the program of a cell.

@@ -24,11 +24,11 @@ const latencyPart = "latency"
 // trickle is how many changes a second there are.
 const trickle = 100
 
-// freshness is what is required of a source at a trickle of changes.
+// freshness is the requirement of a source at a trickle of changes.
 type freshness struct {
 	data     dataset
 	schedule string
-	p50, p99 time.Duration // 0: nothing
+	p50, p99 time.Duration // 0: no requirement
 	rate     int           // changes a second
 }
 
@@ -45,7 +45,7 @@ func freshnesses() []freshness {
 	}
 }
 
-// measureLatency has a real node flush a trickle.
+// measureLatency measures a real node that flushes a trickle.
 func measureLatency(ctx context.Context, o options, r *report) error {
 	if !o.wants(latencyPart, true) {
 		return nil
@@ -55,7 +55,7 @@ func measureLatency(ctx context.Context, o options, r *report) error {
 		r.Printf("\n### From the write in Redis to the row in PostgreSQL, %d changes a second\n", trickle)
 		r.Printf("| source | schedule | p50, ms | p99, ms | longest, ms | load of %d processors |", runtime.NumCPU())
 		r.Printf("|---|---|--:|--:|--:|--:|")
-		syscall.Sync() // a disk that is busy with what was measured before holds up every COMMIT
+		syscall.Sync() // a disk that is still busy with the last part holds up every COMMIT
 		for _, f := range freshnesses() {
 			took, err := b.latency(ctx, o, f, program, dir)
 			if err != nil {
@@ -81,18 +81,18 @@ func measureLatency(ctx context.Context, o options, r *report) error {
 	return nil
 }
 
-// tellFunction makes the function that says of a row that its transaction has committed.
+// tellFunction makes the function that reports that a row's transaction has committed.
 const tellFunction = "CREATE OR REPLACE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS " +
 	"$$ BEGIN PERFORM pg_notify('seen', NEW.id::text); RETURN NULL; END $$"
 
-// latency writes for a while and returns how long each row took.
+// latency writes for a while and returns the time that each row took.
 func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir string) (took []time.Duration, err error) {
 	table := f.data.table
 	b.loaded = ""
 	if _, err := b.conn.Do("FLUSHALL"); err != nil {
 		return nil, err
 	}
-	// A row tells of itself when its transaction commits.
+	// A trigger reports a row when its transaction commits.
 	err = b.database.exec(ctx, f.data.create(b.database.engine),
 		tellFunction,
 		"CREATE TRIGGER made AFTER INSERT ON "+table+" FOR EACH ROW EXECUTE FUNCTION tell()",
@@ -111,7 +111,7 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, seen.close()) }()
-	// Until the node leads and has flushed once nothing counts.
+	// Rows before the node leads and has flushed once do not count.
 	if err := drip(ctx, b.conn, f, []int64{1}, nil); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 	return took, nil
 }
 
-// drip changes one row after the other and notes when it begins to.
+// drip changes one row after the other and notes the beginning of each change.
 func drip(ctx context.Context, c redis.Conn, f freshness, ids []int64, wrote map[int64]time.Time) error {
 	tick := time.NewTicker(time.Second / time.Duration(f.rate))
 	defer tick.Stop()
@@ -161,7 +161,7 @@ func drip(ctx context.Context, c redis.Conn, f freshness, ids []int64, wrote map
 	return nil
 }
 
-// sightings are the times when rows were first told of.
+// sightings are the times of the first reports of rows.
 type sightings struct {
 	conn *pgx.Conn
 	stop context.CancelFunc
@@ -230,7 +230,7 @@ func (s *sightings) close() error {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// quantile is the smallest value that so many percent of all do not exceed.
+// quantile is the smallest value that at least that many percent of all do not exceed.
 func quantile(of []time.Duration, percent int) time.Duration {
 	if len(of) == 0 {
 		return 0

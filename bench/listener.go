@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// listenerArgument makes this program one that listens to keyspace notifications: what one writes who has no baton.
+// listenerArgument makes this program a listener to keyspace notifications: the usual program without baton.
 const listenerArgument = "-listener"
 
-// What a listener is told by its environment.
+// The settings of a listener in its environment.
 const (
 	listenerRedis = "LISTENER_REDIS" // host:port
 	listenerDSN   = "LISTENER_DSN"
@@ -139,7 +139,7 @@ func (l *listener) readAll(ctx context.Context) error {
 	return err
 }
 
-// flush writes what the keys hold now.
+// flush writes the present values of the keys.
 func (l *listener) flush(ctx context.Context, changed map[string]struct{}) error {
 	const most = 5000
 	var keys []any

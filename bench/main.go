@@ -43,8 +43,7 @@ type options struct {
 	write      string
 }
 
-// wants says whether a part is to be run: one that is named, else one of which
-// something is required.
+// wants reports whether a part must run: a named one, or without names one with requirements.
 func (o options) wants(part string, required bool) bool {
 	if o.only == "" {
 		return required
@@ -86,7 +85,7 @@ func partNames() []string {
 	return append(names, gridPart, refusedPart, capturePart, latencyPart, memoryPart, standbyPart)
 }
 
-// run does what the command line asks for and reports what was missed as an error.
+// run runs the parts of the command line and returns missed requirements as an error.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {
@@ -107,7 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(missed, missedRefused, missedCapture, measureOthers(ctx, o, out))
 }
 
-// measureOthers measures what is neither the grid, nor refused rows, nor a capture.
+// measureOthers measures the parts besides the grid, refused rows and the capture.
 func measureOthers(ctx context.Context, o options, out io.Writer) error {
 	apart := []string{gridPart, refusedPart, capturePart}
 	if !slices.ContainsFunc(partNames(), func(name string) bool { return !slices.Contains(apart, name) && o.wants(name, true) }) {

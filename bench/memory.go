@@ -19,7 +19,7 @@ const (
 	standbyPart = "standby"
 )
 
-// What is required of it.
+// The requirements of it.
 const (
 	mostMB        = 150.0
 	mostBlocked   = 10 * time.Millisecond
@@ -72,9 +72,9 @@ func flushJob(data dataset, schedule string) string {
 	return fmt.Sprintf("jobs:\n  - name: bench\n    schedule: %q\n    flush:%s", schedule, data.job)
 }
 
-// memory has a backlog flushed by a real node, a few times. Redis' slow log goes by the clock, so the thread of Redis that serves
-// commands has a core that nothing else of the benchmark uses, see alone, and every attempt counts. For stalled the machine itself
-// stops a core.
+// memory makes a real node flush a backlog, a few times. Redis' slow log measures wall-clock time. So the thread of Redis that serves
+// commands has a core that nothing else of the benchmark uses, see alone, and every attempt counts. stalled is how long the machine
+// itself stops a core.
 func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, stalled time.Duration, program, dir string) error {
 	const attempts = 3
 	back, err := b.alone()
@@ -103,7 +103,7 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, st
 	}
 	r.Want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
 		o.backlog, data.table, peak, mostMB, took.Seconds())
-	if longest.Took > mostBlocked && longest.Took <= mostBlocked+stalled { // which a stall explains
+	if longest.Took > mostBlocked && longest.Took <= mostBlocked+stalled { // a stall could explain it
 		r.Printf("- **UNKNOWN** longest command in Redis: %s (required: %s)", longest, mostBlocked)
 	} else {
 		r.Want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
@@ -140,7 +140,7 @@ func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir 
 	return got, err
 }
 
-// flushed asks Redis whether nothing is pending any more, the stage included.
+// flushed reports whether Redis holds no pending changes, the stage included.
 func (b *bed) flushed(ctx context.Context, data dataset) func() (bool, error) {
 	return func() (bool, error) {
 		store, err := redisconn.Open(redisconn.Options{URL: "redis://" + b.redis + "/0", ClientName: clientName})
@@ -161,7 +161,7 @@ func (b *bed) flushed(ctx context.Context, data dataset) func() (bool, error) {
 	}
 }
 
-// standby measures a node that waits for a lock which somebody else holds.
+// standby measures a node that waits for a lock of another client.
 func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err error) {
 	const lock, settle, watch = "standby", 5 * time.Second, 20 * time.Second
 	if _, err := b.conn.Do("SET", lock, "somebody-else", "PX", (10 * time.Minute).Milliseconds()); err != nil {
@@ -196,8 +196,7 @@ func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err 
 	return nil
 }
 
-// countCommands is how many commands Redis has served; those that scripts call
-// count too.
+// countCommands is the number of commands that Redis has served, including those of scripts.
 func countCommands(c redis.Conn) (int64, error) {
 	info, err := redis.String(c.Do("INFO", "stats"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // naiveWay reads n rows and writes them one by one.
 type naiveWay func(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error)
 
-// naiveProgram is the first thing that one writes. It has neither ledger nor fence.
+// naiveProgram is the first solution of most programmers. It has neither ledger nor fence.
 func naiveProgram(e engine, data dataset) program {
 	return program{name: "naive: one row at a time", role: roleNaive, share: e.naiveShare, redis: true, data: data,
 		prepare: func(_ context.Context, t task) (func(context.Context) (int64, error), error) {

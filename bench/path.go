@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// path is one way from Redis into a database, and the programs that go it.
+// path is one way from Redis into a database, with the programs for it.
 type path struct {
 	name     string
 	title    string
 	engine   engine
 	programs []program
 	wants    []want
-	optional bool // measured only when it is asked for
+	optional bool // measured only if it is named
 }
 
-// role says what a program stands for.
+// role is the kind of a program.
 type role string
 
 const (
@@ -33,12 +33,11 @@ type program struct {
 	data  dataset
 	share int  // writes this fraction of the rows; 0: all of them
 	redis bool // reads from Redis
-	// Of a direct program: its rows come in key order, which is more than a stream of
-	// changes gives; the connections that it writes on, and its rows in a transaction.
+	// Of a direct program: its rows come in key order, which a stream of changes does not have; the connections that it writes on, and
+	// its rows in a transaction.
 	sorted       bool
 	lanes, batch int
-	// prepare does what happens once in a process' life and returns the work that is
-	// measured, which says how many rows it wrote.
+	// prepare does the work of a process that happens once, and returns the measured work, which returns the number of written rows.
 	prepare func(ctx context.Context, t task) (work func(context.Context) (int64, error), err error)
 }
 
@@ -54,10 +53,10 @@ const (
 	batonPlainTwo  = "baton, 2 lanes"
 )
 
-// want is a ratio of rows a second that is printed, and what is required of it.
+// want is a printed ratio of rows a second, with its requirement.
 type want struct {
 	ours, of func(program) bool // the best one of those counts
-	least    float64            // 0: nothing
+	least    float64            // 0: no requirement
 	text     string             // with %.2f for the ratio
 }
 
@@ -73,7 +72,7 @@ func arriving(p program) bool {
 
 func isNaive(p program) bool { return p.role == roleNaive }
 
-// usual are the two requirements that every path has.
+// usual are the two requirements of every path.
 func usual(ours string, ofDirect, ofNaive float64) []want {
 	return []want{
 		{called(ours), arriving, ofDirect, "%.2f of the best direct write path, rows as they arrive"},
@@ -81,7 +80,7 @@ func usual(ours string, ofDirect, ofNaive float64) []want {
 	}
 }
 
-// better says what else there is: key order, larger batches, more connections.
+// better compares with further programs: key order, larger batches, more connections.
 func better(ours string) []want {
 	return []want{
 		{called(ours), func(p program) bool { return p.role == roleDirect && p.sorted }, 0, "%.2f of the best direct write path in key order"},
@@ -90,7 +89,7 @@ func better(ours string) []want {
 	}
 }
 
-// inOrder are the requirements of hashes, whose order baton can choose.
+// inOrder are the requirements of hashes, where baton can choose the order.
 func inOrder(ofDirect, ofNaive, ofSorted float64) []want {
 	all := usual(batonUnsorted, ofDirect, ofNaive)
 	return append(all, want{called(batonSorted), arriving, ofSorted, "in key order: %.2f of the best direct write path, rows as they arrive"})
@@ -105,7 +104,7 @@ func lanes(least float64) []want {
 	}
 }
 
-// paths are all that are measured.
+// paths are all paths.
 func paths() []path {
 	return []path{
 		hashes("hashes-postgres", postgres(), 2, postgresPrograms,
@@ -124,13 +123,13 @@ func paths() []path {
 	}
 }
 
-// simple is a path whose order the source gives.
+// simple is a path whose rows come in the order of the source.
 func simple(name, title string, e engine, data dataset, direct func(dataset) []program, wants []want) path {
 	programs := append([]program{batonProgram(e, batonPlain, data, 1)}, direct(data)...)
 	return path{name: name, title: title, engine: e, wants: wants, programs: append(programs, naiveProgram(e, data))}
 }
 
-// twoLanes is a path on which two lanes are held against one.
+// twoLanes is a path that compares two lanes with one.
 func twoLanes(source string, e engine, data dataset) path {
 	return path{
 		name: "lanes-" + source + "-" + strings.ToLower(e.title), title: source + " → " + e.title + ", one lane and two", engine: e,
@@ -139,8 +138,8 @@ func twoLanes(source string, e engine, data dataset) path {
 	}
 }
 
-// hashes is a path of rows that baton sorts where their key tells the table's, and not
-// where it does not, with up to so many lanes.
+// hashes is a path with rows that baton can sort, if their keys contain the table's, and with rows that it cannot, with up to that many
+// lanes.
 func hashes(name string, e engine, most int, direct func(dataset) []program, wants []want) path {
 	programs := []program{batonProgram(e, batonUnsorted, members(), 1), batonProgram(e, batonSorted, users(), 1)}
 	if most > 1 {

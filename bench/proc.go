@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// cpuSeconds is what this process has used so far, in user and system mode.
+// cpuSeconds is the CPU time of this process so far, in user and system mode.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -19,7 +19,7 @@ func cpuSeconds() float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// forgetPeak makes the peak of resident memory start at what is resident now.
+// forgetPeak resets the peak of resident memory to the present value.
 func forgetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
 // treeCPU is the CPU time in seconds that a process, its children and those that
@@ -39,7 +39,7 @@ func treeCPU(pid int) (float64, error) {
 		if err != nil {
 			continue
 		}
-		if t, err := cpuTimes(child); err == nil && t.parent == pid { // else ended meanwhile
+		if t, err := cpuTimes(child); err == nil && t.parent == pid { // otherwise it has ended meanwhile
 			ticks += t.self + t.waited
 		}
 	}
@@ -49,7 +49,7 @@ func treeCPU(pid int) (float64, error) {
 // ticksPerSecond: Linux has had no other value since 2.6.
 const ticksPerSecond = 100
 
-// cpuTicks are what /proc says of a process.
+// cpuTicks are the times of a process in /proc.
 type cpuTicks struct {
 	parent       int
 	self, waited int64

@@ -18,13 +18,13 @@ import (
 	"baton/internal/flush/source"
 )
 
-// refusedPart measures how much rows that the database refuses slow a flush down.
+// refusedPart measures how much refused rows slow a flush down.
 const refusedPart = "refused"
 
 // refusedTarget names the part of the document that this is written into.
 const refusedTarget = "make bench, refused"
 
-// leastOfClean is what is required with one row of a hundred refused.
+// leastOfClean is the requirement with one row of a hundred refused.
 const leastOfClean = 0.5
 
 const (
@@ -32,12 +32,12 @@ const (
 	staysKey  = "stays"
 )
 
-// refusalKind is a way of writing and a reason for which rows are refused.
+// refusalKind is a way of writing and a reason for refusals.
 type refusalKind struct {
 	way, reason string
 	mapping     mapping.Spec
 	source      source.Options
-	good, bad   func(id int) []any // arguments of the command that leaves it in Redis
+	good, bad   func(id int) []any // arguments of the command that puts it into Redis
 	command     string
 }
 
@@ -84,7 +84,7 @@ func refusalTables(e engine) []string {
 	return append(out, "CREATE TRIGGER refuse BEFORE INSERT ON guests WHEN NEW.name = 'nobody' BEGIN SELECT RAISE(ABORT, 'not this one'); END")
 }
 
-// measureRefused compares flushes of which rows are refused with clean ones.
+// measureRefused compares flushes with refused rows with clean ones.
 func measureRefused(ctx context.Context, o options, out io.Writer) (verdict, err error) {
 	if !o.wants(refusedPart, true) {
 		return nil, nil
@@ -137,7 +137,7 @@ func (b *bed) refusals(ctx context.Context, o options, r *report, k refusalKind,
 			continue
 		}
 		var got [2][]result
-		var flushes [2]*flush.Pipeline // each remembers what rows its own are
+		var flushes [2]*flush.Pipeline // each keeps the habits of its own rows
 		lead := newTerm()
 		for i := range flushes {
 			var err error
@@ -168,7 +168,7 @@ func (b *bed) refusals(ctx context.Context, o options, r *report, k refusalKind,
 	return nil
 }
 
-// refusal flushes rows of which one in share is refused; 0: none is.
+// refusal flushes rows; one in share is refused; 0: all are good.
 func (b *bed) refusal(ctx context.Context, flushing *flush.Pipeline, lead *term, k refusalKind, rows, share int) (result, error) {
 	db := b.database
 	if err := db.exec(ctx, "DELETE FROM guests", "DELETE FROM stays", "INSERT INTO guests (id, name, age, country, mail) VALUES (0, 'who has it', 1, 1, 'taken')"); err != nil {

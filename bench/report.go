@@ -43,7 +43,7 @@ func (r *report) speed(p path, results map[string][]result) {
 	for _, w := range p.wants {
 		ours, theirs := best(w.ours), best(w.of)
 		if len(ours) == 0 || len(theirs) == 0 {
-			continue // a part of the programs
+			continue // one of the programs was not measured
 		}
 		ratio := rig.Ratio(ours, theirs, result.perSecond)
 		text := fmt.Sprintf(w.text, ratio)

@@ -13,8 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// clientName is what the bench's own connections call themselves, so that their
-// commands do not count as anybody's.
+// clientName is the name of the bench's own connections, so that their commands do not count for a program.
 const clientName = "bench"
 
 // startRedis starts a Redis that notes every command slower than 100 µs.
@@ -27,7 +26,7 @@ func dialRedis(addr string) (redis.Conn, error) {
 	return redis.Dial("tcp", addr, redis.DialClientName(clientName))
 }
 
-// database is one empty database with what it takes to fill it and look at it.
+// database is one empty database with the means to fill and read it.
 type database struct {
 	engine engine
 	dsn    string
@@ -74,7 +73,7 @@ func (d *database) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// cpuSeconds is what the server has used so far.
+// cpuSeconds is the server's CPU time so far.
 func (d *database) cpuSeconds() (float64, error) {
 	if d.pid == 0 {
 		return 0, nil
@@ -82,11 +81,10 @@ func (d *database) cpuSeconds() (float64, error) {
 	return treeCPU(d.pid)
 }
 
-// cpuOfOthers is what the server has used for others than this program, which asks it by one connection whether
-// rows have come: no user does.
+// cpuOfOthers is the server's CPU time without that for this program, which looks for rows over one connection: users do not do that.
 func (d *database) cpuOfOthers(ctx context.Context) (float64, error) {
 	all, err := d.cpuSeconds()
-	if err != nil || d.engine.driver != postgres().driver { // others have one process for all connections
+	if err != nil || d.engine.driver != postgres().driver { // the others have one process for all connections
 		return all, err
 	}
 	var pid int
@@ -105,7 +103,7 @@ func (d *database) seed(ctx context.Context, data dataset, n int) error {
 	return d.exec(ctx, d.engine.settle(data.table)...)
 }
 
-// check wants exactly n rows of the table to have been written.
+// check makes sure that exactly n rows of the table were written.
 func (d *database) check(ctx context.Context, data dataset, n int) error {
 	var got int
 	query := "SELECT count(*) FROM " + data.table + " WHERE " + data.written

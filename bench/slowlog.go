@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// slowCommand is one entry of Redis' slow log: how long it served nobody else.
+// slowCommand is one entry of Redis' slow log: the time for which Redis served no other client.
 type slowCommand struct {
 	Took time.Duration
 	Name string
@@ -37,7 +37,7 @@ func (s *slowlog) reset() error {
 	return err
 }
 
-// longest is the longest command of all clients but one: the bench itself.
+// longest is the longest command of all clients except one: the bench itself.
 func (s *slowlog) longest(except string) (slowCommand, error) {
 	var most slowCommand
 	entries, err := redis.Values(s.conn.Do("SLOWLOG", "GET", 100_000))
@@ -62,7 +62,7 @@ func (s *slowlog) longest(except string) (slowCommand, error) {
 	return most, nil
 }
 
-// nameOf is a command's name; of a script also the beginning of its hash, and its first key.
+// nameOf is a command's name; for a script also the beginning of its hash, and its first key.
 func nameOf(args []string) string {
 	name := strings.ToUpper(args[0])
 	if name != "EVALSHA" || len(args) < 4 || args[2] == "0" {

@@ -35,8 +35,8 @@ func measureSpeed(ctx context.Context, o options, r *report) error {
 	return nil
 }
 
-// measureEngine has a Redis and a database of its own: what one kind of database
-// leaves in the caches of the system, the next does not pay for.
+// measureEngine uses a Redis and a database of its own: one kind of database must not leave its data in the system's caches at the cost
+// of the next.
 func measureEngine(ctx context.Context, o options, r *report, e engine, paths []path) (err error) {
 	b, err := newBed(ctx, e, o.dir)
 	if err != nil {
@@ -59,13 +59,13 @@ func measureEngine(ctx context.Context, o options, r *report, e engine, paths []
 	return nil
 }
 
-// bed is a Redis and a database to measure in.
+// bed is a Redis and a database for measurements.
 type bed struct {
 	redis    string // host:port
 	redisPid int
 	conn     redis.Conn
 	database *database
-	loaded   string         // the dataset that is in Redis
+	loaded   string         // the dataset in Redis
 	closers  []func() error // in the order of opening
 }
 
@@ -101,7 +101,7 @@ func (b *bed) close() error {
 	return errors.Join(problems...)
 }
 
-// load makes sure that Redis has a dataset, and none of it pending.
+// load makes sure that Redis has a dataset, with no pending changes.
 func (b *bed) load(data dataset, ids []int64) error {
 	if b.loaded == data.name && len(data.pending) > 0 {
 		_, err := b.conn.Do("DEL", redis.Args{}.AddFlat(data.pending)...)
@@ -119,8 +119,7 @@ func (b *bed) load(data dataset, ids []int64) error {
 	return nil
 }
 
-// rounds lets the programs take turns. Each round begins with another one, so
-// that no program always follows the same one.
+// rounds lets the programs take turns. Each round begins with another program, so that no program always follows the same one.
 func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[string][]result, error) {
 	results := map[string][]result{}
 	for round := range o.rounds {
@@ -166,7 +165,7 @@ func (b *bed) turn(ctx context.Context, p program, t task, n int) (result, error
 	if err != nil {
 		return got, err
 	}
-	// The connection's process is between two places where it could be counted.
+	// The connection's process is not counted anywhere for a moment.
 	if err := sleep(ctx, 200*time.Millisecond); err != nil {
 		return got, err
 	}

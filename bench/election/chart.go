@@ -10,7 +10,7 @@ import (
 // column is one measure of the chart.
 type column struct {
 	title, unit string
-	// value says nothing where a contender has none.
+	// value returns has false if a contender has no value.
 	value func(c contender, o *outcome, ttl time.Duration) (value float64, label string, has bool)
 	least float64 // the scale is logarithmic from here on; 0: linear
 }

@@ -16,12 +16,11 @@ type contender struct {
 	renew func(ttl time.Duration) time.Duration
 	// renews says where that interval comes from.
 	renews string
-	// polls: its standbys look at the lock again and again.
+	// polls: its standbys look at the lock at intervals.
 	polls bool
 	// campaign contends for the lock until ctx ends, and gives it back then.
 	campaign func(ctx context.Context, s setting) error
-	// daemon is not a contender of this program but the shipped binary, which
-	// does not tell when it acts.
+	// daemon is no contender of this program but the shipped binary, which does not report its acts.
 	daemon bool
 }
 
@@ -47,11 +46,10 @@ func contenders() []contender {
 	}
 }
 
-// pollInterval is how long whoever polls waits between two looks at the lock:
-// what baton does by default.
+// pollInterval is how long contenders that poll wait between two looks at the lock: baton's default.
 func pollInterval(ttl time.Duration) time.Duration { return defaults(ttl).PollInterval }
 
-// setting is what a contender's process is told.
+// setting is the setting of a contender's process.
 type setting struct {
 	redis   string // host:port
 	key     string
@@ -62,8 +60,7 @@ type setting struct {
 	witness *witness
 }
 
-// hold acts until ctx ends, may says no, or renew does, which is asked by a
-// ticker: the way in which most libraries leave it to their users to keep a lock.
+// hold acts until ctx ends, or may or renew returns false; a ticker calls renew: most libraries leave that to their users.
 func (s setting) hold(ctx context.Context, renew func(context.Context) bool, may func() bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

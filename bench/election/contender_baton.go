@@ -21,8 +21,7 @@ func defaults(ttl time.Duration) config.Election {
 	return config.Config{Election: config.Election{TTL: ttl}}.WithDefaults().Election
 }
 
-// batonCampaign is what the daemon does between its configuration and its jobs,
-// with the daemon's defaults for the lease.
+// batonCampaign does the daemon's work between its configuration and its jobs, with the daemon's defaults for the lease.
 func batonCampaign(ctx context.Context, s setting) error {
 	store, err := redisconn.Open(redisconn.Options{
 		URL: "redis://" + s.redis + "/0", ClientName: "baton:" + s.node, Timeout: min(5*time.Second, s.ttl/2),
@@ -70,7 +69,7 @@ func batonCampaign(ctx context.Context, s setting) error {
 	err = el.Run(ctx)
 	leaving, cancel := context.WithTimeout(background, timing.Timeout)
 	defer cancel()
-	_ = lock.Leave(leaving) // as the daemon: what is left behind is seen to be gone
+	_ = lock.Leave(leaving) // as in the daemon: its remaining entries show that it is gone
 	stop()
 	<-watched
 	return errors.Join(err, store.Close())

@@ -9,10 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// gocronCampaign is the README's program with a job that leads: every poll
-// interval each scheduler tries to start it under the lock, which is extended for
-// as long as the job runs. The library has nothing that tells a job that its lock
-// is gone.
+// gocronCampaign is the README's program with a job that leads: every poll interval each scheduler tries to start it under the lock,
+// which is extended for as long as the job runs. The library cannot tell a job that its lock is gone.
 func gocronCampaign(ctx context.Context, s setting) error {
 	client := redis.NewClient(&redis.Options{Addr: s.redis})
 	defer client.Close()
@@ -40,8 +38,8 @@ func gocronCampaign(ctx context.Context, s setting) error {
 	}
 	scheduler.Start()
 	<-ctx.Done()
-	// Shutdown ends the context with which the library would give the lock back,
-	// so let the job return, and the library unlock, before that.
+	// Shutdown ends the context that the library would give the lock back with. So let the job return, and the library unlock, before
+	// that.
 	select {
 	case <-ended:
 		time.Sleep(20 * time.Millisecond)

@@ -23,7 +23,7 @@ func redislockCampaign(ctx context.Context, s setting) error {
 			continue
 		}
 		s.hold(ctx, func(ctx context.Context) bool { return lock.Refresh(ctx, s.ttl, nil) == nil }, nil)
-		_ = lock.Release(context.WithoutCancel(ctx)) // what fails here has expired, or will
+		_ = lock.Release(context.WithoutCancel(ctx)) // a lock that it fails to release has expired, or will
 	}
 	return nil
 }

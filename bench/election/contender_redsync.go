@@ -11,9 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redsyncCampaign locks as redsync's README does and extends by a ticker.
-// Whoever asks Until before he acts, which the README does not show but the
-// documentation of that method does, is the second contender.
+// redsyncCampaign locks as redsync's README does and extends by a ticker. The second contender calls Until before each act, which the
+// README does not show but the documentation of that method does.
 func redsyncCampaign(asking bool) func(context.Context, setting) error {
 	return func(ctx context.Context, s setting) error {
 		client := redis.NewClient(&redis.Options{Addr: s.redis})
@@ -38,7 +37,7 @@ func redsyncCampaign(asking bool) func(context.Context, setting) error {
 			}
 			may := func() bool { return !asking || time.Now().Before(*until.Load()) }
 			s.hold(ctx, extend, may)
-			_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // what fails here has expired, or will
+			_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // a lock that it fails to release has expired, or will
 		}
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// setnxCampaign is what most introductions show: whoever gets SET NX EX through
-// leads, and EXPIRE keeps the key, whosever it is. Nothing is checked.
+// setnxCampaign is the program of most introductions: the process whose SET NX EX succeeds leads, and EXPIRE keeps the key, no matter
+// which process set it. Nothing is checked.
 func setnxCampaign(ctx context.Context, s setting) error {
 	client := redis.NewClient(&redis.Options{Addr: s.redis})
 	defer client.Close()

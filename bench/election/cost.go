@@ -14,16 +14,15 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// Of the trial of what an election costs that nobody disturbs.
+// The trial of an undisturbed election's cost.
 const (
 	standbys = 10
 	settle   = 5 * time.Second
-	// watching is long enough for what happens once in 15 or 30 s to happen as
-	// often as it does in the long run.
+	// watching is long enough for events that come once in 15 or 30 s to come as often as in the long run.
 	watching = 30 * time.Second
 )
 
-// cost is what one leader and its standbys need.
+// cost is the cost of one leader and its standbys.
 type cost struct {
 	inRedis  float64            // commands a second that Redis carried out, those of scripts too
 	sent     float64            // commands a second that clients sent
@@ -34,7 +33,7 @@ type cost struct {
 	memoryMB float64       // resident, median of the processes
 }
 
-// idle watches an election that nobody disturbs.
+// idle watches an undisturbed election.
 func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
 	conn, err := l.redis.Dial()
 	if err != nil {
@@ -86,7 +85,7 @@ func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
 	return nil
 }
 
-// usage is what the processes, and Redis, have used so far.
+// usage is the usage of the processes, and of Redis, so far.
 type usage struct {
 	served   map[string]int64
 	cpu      time.Duration

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// add takes in what another trial has shown.
+// add adds the results of another trial.
 func (o *outcome) add(more outcome) {
 	o.handovers = append(o.handovers, more.handovers...)
 	o.failovers = append(o.failovers, more.failovers...)
@@ -19,7 +19,7 @@ func (o *outcome) add(more outcome) {
 	}
 }
 
-// summary is one trial, for whoever watches.
+// summary is one trial, for the person who watches.
 func (o *outcome) summary(part, name string, ttl time.Duration) string {
 	var parts []string
 	for _, d := range append(slices.Clone(o.handovers), o.failovers...) {
@@ -40,7 +40,7 @@ func (o *outcome) summary(part, name string, ttl time.Duration) string {
 	return fmt.Sprintf("%-8s %-14s ttl %-3v %s", part, name, ttl, strings.Join(parts, " "))
 }
 
-// quantile is the nearest rank: a value that was measured.
+// quantile is the nearest rank: a measured value.
 func quantile(of []time.Duration, percent int) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -50,8 +50,8 @@ func quantile(of []time.Duration, percent int) time.Duration {
 	return sorted[max(rank, 1)-1]
 }
 
-// The figures of the table, one of each contender and lease. Where a process has
-// not stopped, or nothing has come to rest, when the trial ended, that is never.
+// The figures of the table, one of each contender and lease. If a process has not stopped, or the processes have not come to rest, when
+// the trial ended, the value is never.
 
 func (o *outcome) freezeOverlap(percent int) (d time.Duration, never bool) {
 	var all []time.Duration

@@ -18,7 +18,7 @@ import (
 // lockKey is the same for all: every trial has a Redis of its own.
 const lockKey = "leader"
 
-// lab is the place of one trial: a Redis, and processes that contend in it.
+// lab is one trial: a Redis, and processes that contend in it.
 type lab struct {
 	contender contender
 	ttl       time.Duration
@@ -78,7 +78,7 @@ func (l *lab) close() error {
 	return errors.Join(append(problems, l.redis.Stop())...)
 }
 
-// take removes a node from the lab, which then waits for nothing from it.
+// take removes a node from the lab, so that the lab no longer waits for it.
 func (l *lab) take(node string) *rig.Process {
 	p := l.nodes[node]
 	delete(l.nodes, node)
@@ -98,8 +98,7 @@ func (l *lab) leader(ctx context.Context) (string, error) {
 	return node, err
 }
 
-// await looks again and again. What it waits for is timed by the witnesses, not
-// by when it is seen here.
+// await looks again and again. The witnesses time the event, not this loop.
 func (l *lab) await(ctx context.Context, what string, ready func() bool) error {
 	limit := 3*l.ttl + 10*time.Second
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -120,16 +119,14 @@ func (l *lab) await(ctx context.Context, what string, ready func() bool) error {
 	return nil
 }
 
-// someTime lets the processes come to rest, and then any moment come between two
-// of what they do every so often.
+// someTime lets the processes come to rest, and then waits for a random moment of their period.
 func (l *lab) someTime(ctx context.Context, period time.Duration) error {
 	pause(ctx, 300*time.Millisecond+rand.N(period))
 	return ctx.Err()
 }
 
-// end sends a signal that ends the leader, waits until another acts, and puts a
-// new node in the place of the old. It returns how long nobody had heard of a
-// leader.
+// end sends a signal that ends the leader, waits until another node acts, and replaces the old node by a new one. It returns the time
+// without a leader, by the witnesses.
 func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.Duration, error) {
 	p := l.take(leader)
 	sent := heartbeat.Boottime()
@@ -153,11 +150,10 @@ func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.
 	return began.Sub(sent), l.add()
 }
 
-// hearingTime is how long it may take on a busy machine until what a process has
-// told is heard.
+// hearingTime is how long the report of a process may take on a busy machine.
 const hearingTime = 500 * time.Millisecond
 
-// history is what happened until now.
+// history returns the spells until now.
 func (l *lab) history(ctx context.Context) (spells []spell, now heartbeat.Instant) {
 	now = heartbeat.Boottime()
 	pause(ctx, hearingTime)

@@ -68,7 +68,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// run does what the command line asks for and reports what was missed as an error.
+// run runs the parts of the command line and returns missed requirements as an error.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {

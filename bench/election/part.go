@@ -17,8 +17,7 @@ type part struct {
 	trial func(ctx context.Context, l *lab, rounds int, o *outcome) error
 	// nodes a trial has, rounds it goes, and how many trials there are.
 	nodes, rounds, trials int
-	// atOnce is how many trials share the machine. All they do is sleep, mostly;
-	// but where milliseconds count there are few.
+	// atOnce is how many trials share the machine. Mostly they sleep; but where milliseconds count only a few run at the same time.
 	atOnce int
 	quiet  bool
 	// daemon: the shipped program takes part, too.
@@ -43,7 +42,7 @@ func partNames() []string {
 	return names
 }
 
-// partsOf are the parts that the command line asks for.
+// partsOf are the parts that the command line names.
 func partsOf(o options) []part {
 	var some []part
 	for _, p := range parts() {
@@ -57,7 +56,7 @@ func partsOf(o options) []part {
 	return some
 }
 
-// result says whose, and with which lease.
+// result identifies a contender and a lease.
 type result struct {
 	contender string
 	ttl       time.Duration
@@ -74,9 +73,8 @@ type bench struct {
 	results map[result]*outcome
 }
 
-// run does all trials of a part. The long leases go first, so that the last
-// trials are short ones; contenders take turns, so that whatever slows the machine
-// down for a while meets all of them.
+// run does all trials of a part. The long leases go first, so that the last trials are short ones; contenders take turns, so that a slow
+// phase of the machine affects all of them.
 func (b *bench) run(ctx context.Context, p part) error {
 	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -106,7 +104,7 @@ func (b *bench) run(ctx context.Context, p part) error {
 
 func (b *bench) trial(ctx context.Context, p part, c contender, ttl time.Duration) (err error) {
 	if ctx.Err() != nil {
-		return nil // another trial has failed: that is what is told
+		return nil // another trial has failed, and its error is reported
 	}
 	l, err := newLab(b.dir, c, ttl, p.quiet, b.baton, p.nodes)
 	if err != nil {

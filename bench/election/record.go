@@ -8,15 +8,14 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// spell is a time in which one process acted, or would have when its turn on the
-// processor came.
+// spell is a time for which one process acted, or would have acted if it had had a processor.
 type spell struct {
 	node     string
 	from, to heartbeat.Instant
 	acts     int
 }
 
-// record is who acted when, in one trial.
+// record holds the spells of one trial.
 type record struct {
 	mu     sync.Mutex
 	spells []spell
@@ -28,16 +27,14 @@ func newRecord() *record {
 	return &record{open: map[string]int{}, thaws: map[string]heartbeat.Instant{}}
 }
 
-// thaw notes that a stopped process goes on. A spell that it was in ended when it
-// was stopped; what it does from now on is another.
+// thaw notes that a stopped process goes on. A spell that it was in ended when it was stopped; its later acts are another one.
 func (r *record) thaw(node string, at heartbeat.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.thaws[node] = at
 }
 
-// note takes down what a node's witness tells. A spell lasts to the moment at
-// which the process was told to stop: until then it might have acted.
+// note notes a report of a node's witness. A spell lasts until the process got the order to stop: until then it might have acted.
 func (r *record) note(node, word string, at heartbeat.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +48,7 @@ func (r *record) note(node, word string, at heartbeat.Instant) {
 			r.spells[i].acts++
 		}
 	case word == wordEnd:
-		// It went on as a leader, and was told to stop before it acted.
+		// It went on as a leader, and got the order to stop before it acted.
 		r.spells = append(r.spells, spell{node: node, from: at, to: at})
 	case !stops:
 		r.open[node] = len(r.spells)
@@ -69,15 +66,14 @@ func (r *record) ended(node string) {
 	delete(r.open, node)
 }
 
-// sofar is a copy of what is known by now.
+// sofar is a copy of the spells so far.
 func (r *record) sofar() []spell {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.spells)
 }
 
-// until is what was the case up to a moment that has passed. Spells that were not
-// over then end with it.
+// until returns the spells up to a moment in the past. Spells that were not over then end with it.
 func (r *record) until(end heartbeat.Instant) []spell {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +90,7 @@ func (r *record) until(end heartbeat.Instant) []spell {
 	return before
 }
 
-// acting are the nodes that have a spell and have not ended it, latest first.
+// acting are the nodes with an open spell, latest first.
 func (r *record) acting() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +103,7 @@ func (r *record) acting() []string {
 	return nodes
 }
 
-// firstOther finds when, after a moment, a process other than node began to act.
+// firstOther finds the time, after a moment, when a process other than node began to act.
 func firstOther(spells []spell, node string, after heartbeat.Instant) (heartbeat.Instant, bool) {
 	for _, s := range spells {
 		if s.node != node && s.from > after {
@@ -117,13 +113,13 @@ func firstOther(spells []spell, node string, after heartbeat.Instant) (heartbeat
 	return 0, false
 }
 
-// change is a moment at which the number of acting processes changes.
+// change is a moment when the number of acting processes changes.
 type change struct {
 	at heartbeat.Instant
 	by int
 }
 
-// changes are sorted by time; of one moment, ends come first.
+// changes are sorted by time; at the same moment, ends come first.
 func changes(spells []spell) []change {
 	var all []change
 	for _, s := range spells {
@@ -153,8 +149,8 @@ func overlap(spells []spell) time.Duration {
 	return total
 }
 
-// settled is when, after a moment, exactly one process began to act that then was
-// the only one until the end; false if it never came to that.
+// settled is the time, after a moment, when exactly one process began to act that stayed the only one until the end; false if there is
+// none.
 func settled(spells []spell, after, end heartbeat.Instant) (heartbeat.Instant, bool) {
 	at, acting, alone := after, 0, false
 	for _, c := range changes(spells) {

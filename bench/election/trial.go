@@ -8,7 +8,7 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// outcome is what the trials of one contender with one ttl have shown.
+// outcome holds the results of the trials of one contender with one ttl.
 type outcome struct {
 	handovers []time.Duration
 	failovers []time.Duration
@@ -18,14 +18,14 @@ type outcome struct {
 	cost      cost
 }
 
-// clash is what a leader did that came back too late.
+// clash holds the acts of a leader that came back too late.
 type clash struct {
 	overlap time.Duration
 	acts    int
 	never   bool // it had not stopped when the trial ended
 }
 
-// recovery is what follows when Redis comes back empty.
+// recovery holds the events after Redis came back empty.
 type recovery struct {
 	after   time.Duration // until one process acts alone
 	overlap time.Duration
@@ -62,7 +62,7 @@ func succession(ctx context.Context, l *lab, rounds int, sig syscall.Signal, per
 	return nil
 }
 
-// freeze stops the leader's process for two leases and lets it go on.
+// freeze stops the leader's process for two leases and then continues it.
 func freeze(ctx context.Context, l *lab, _ int, o *outcome) error {
 	leader, err := l.leader(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func freeze(ctx context.Context, l *lab, _ int, o *outcome) error {
 	return ctx.Err()
 }
 
-// clashOf counts how long, from the thaw on, the old leader acted beside another.
+// clashOf counts how long, from the thaw on, the old leader acted beside another one.
 func clashOf(spells []spell, old string, thawed, end heartbeat.Instant) clash {
 	var c clash
 	var late []spell
@@ -115,8 +115,7 @@ func clashOf(spells []spell, old string, thawed, end heartbeat.Instant) clash {
 	return c
 }
 
-// restart kills Redis, starts it without its data, and waits until things have
-// come to rest.
+// restart kills Redis, starts it without its data, and waits until the processes have come to rest.
 func restart(ctx context.Context, l *lab, _ int, o *outcome) error {
 	if _, err := l.leader(ctx); err != nil {
 		return err

@@ -12,22 +12,21 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// What a witness writes, each followed by the time.
+// The words of a witness, each followed by the time.
 const (
 	wordStart = "start"
 	wordAct   = "act"
-	wordEnd   = "end"  // it was told to stop
+	wordEnd   = "end"  // it got the order to stop
 	wordQuit  = "quit" // it asked, and may no longer
 )
 
 // actEvery is how often a leader acts.
 const actEvery = 5 * time.Millisecond
 
-// witness stands for the work of a leader: it does nothing but tell when it would
-// have done something.
+// witness replaces the work of a leader: it only reports the times of the work.
 type witness struct {
 	out   io.Writer
-	quiet bool // tell starts and ends only
+	quiet bool // it reports starts and ends only
 }
 
 // lead acts until ctx ends or may, asked before every act, says no.
@@ -53,11 +52,11 @@ func (w *witness) lead(ctx context.Context, may func() bool) {
 }
 
 func (w *witness) tell(word string) {
-	// A parent that does not listen has ended, and this process with it.
+	// A parent that does not listen has ended, and this process ends with it.
 	_, _ = fmt.Fprintf(w.out, "%s %d\n", word, heartbeat.Boottime())
 }
 
-// listen reads what a witness tells until it ends.
+// listen reads the reports of a witness until it ends.
 func listen(in io.Reader, heard func(word string, at heartbeat.Instant)) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {

@@ -1,8 +1,7 @@
-// Command jobs measures what many jobs cost a node, and how late their commands start
-// when many are due in the same second: a real `baton run` with its own defaults, a
-// private Redis that syncs every write to the disk, and `true` as the command.
+// Command jobs measures the cost of many jobs for a node, and how late their commands start when many are due in the same second: a real
+// `baton run` with its own defaults, a private Redis that syncs every write to the disk, and `true` as the command.
 //
-// # What is measured
+// # The measurements
 //
 //   - idle: resident memory and goroutines of a leader with no job, and with all of
 //     them, none due

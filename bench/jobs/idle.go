@@ -15,16 +15,16 @@ import (
 	"baton/internal/testsupport"
 )
 
-// What Redis may be asked by flushes that have nothing to do.
+// The limits of the commands for Redis by flushes that have nothing to do.
 const (
 	idleFlushes = 100
 	idleSent    = 3.0    // commands for each job and run, all others of the node included
-	idleInner   = 15.0   // that its scripts call
+	idleInner   = 15.0   // commands that its scripts call
 	idleAlways  = 2000.0 // commands a second of as many jobs with @always, inner ones included
 	idleFor     = 20 * time.Second
 )
 
-// idleFlush is what flushes with nothing to do cost.
+// idleFlush is the cost of flushes with nothing to do.
 type idleFlush struct {
 	rates    rig.Rates
 	own      float64 // processor time of the node, in ms for each second
@@ -89,7 +89,7 @@ func measureIdle(ctx context.Context, o options, schedule, dir string) (got idle
 	return got, err
 }
 
-// settled waits until every job has had a run: its first one of a term is a whole one.
+// settled waits until every job has had a run: the first run of a term is a complete one.
 func settled(ctx context.Context, c redis.Conn) error {
 	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); {
 		began := 0
@@ -107,7 +107,7 @@ func settled(ctx context.Context, c redis.Conn) error {
 	return errors.New("not every flush has run within two minutes")
 }
 
-// idleTable prints what flushes with nothing to do cost, and what is required.
+// idleTable prints the cost of flushes with nothing to do, and the requirements.
 func idleTable(r *rig.Report, slots, always idleFlush) {
 	r.Printf("\n| %d flushes of counters with nothing to do, one a job | sent, 1/s | inner, 1/s | node, ms/s | Redis, ms/s | resident |", idleFlushes)
 	r.Printf("|---|--:|--:|--:|--:|--:|")

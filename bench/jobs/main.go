@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return report.Verdict()
 }
 
-// idles measures what flushes cost that have nothing to do.
+// idles measures the cost of flushes that have nothing to do.
 func idles(ctx context.Context, o options, report *rig.Report, dir string) error {
 	var got []idleFlush
 	for _, schedule := range []string{"@every 1s", "@always"} {
@@ -104,7 +104,7 @@ func idles(ctx context.Context, o options, report *rig.Report, dir string) error
 	return nil
 }
 
-// tables prints what was measured, and what is required.
+// tables prints the results, and the requirements.
 func tables(r *rig.Report, o options, none, idle, busy *trial) {
 	r.Printf("| one leader | resident memory | peak | goroutines |")
 	r.Printf("|---|--:|--:|--:|")

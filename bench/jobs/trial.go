@@ -19,13 +19,13 @@ import (
 	"baton/internal/testsupport"
 )
 
-// trial is one node's life, and what was seen of it.
+// trial is one node's life, with the results.
 type trial struct {
 	memory, peak   float64 // MB
 	goroutines     int
 	started, ended []time.Duration // since the slot, of every run, sorted
 	failures       []string
-	// What the runs took of the processors.
+	// The processor time of the runs.
 	allCPU, ownCPU, redisCPU time.Duration
 }
 
@@ -33,7 +33,7 @@ func (t *trial) perRun(d time.Duration) float64 {
 	return float64(d.Microseconds()) / 1000 / float64(max(1, len(t.ended)))
 }
 
-// measure runs a node with so many jobs until they have had their slots.
+// measure runs a node with that many jobs until they have had their slots.
 func measure(ctx context.Context, o options, dir string) (t *trial, err error) {
 	server, err := testsupport.RunRedis(dir, testsupport.RedisAOF())
 	if err != nil {
@@ -82,10 +82,9 @@ func measure(ctx context.Context, o options, dir string) (t *trial, err error) {
 	return t, err
 }
 
-// rounds waits until the jobs have had their slots, and reads how their runs went.
+// rounds waits until the jobs have had their slots, and reads the results of their runs.
 func (t *trial) rounds(ctx context.Context, o options, c redis.Conn) error {
-	// The first whole slot from now on, and the last. What is looked at afterwards is looked
-	// at before the next one.
+	// The first whole slot from now on, and the last. The results are read before the next slot.
 	first := time.Now().Truncate(o.every).Add(o.every)
 	last := first.Add(time.Duration(o.rounds-1) * o.every)
 	if err := pause(ctx, time.Until(last)+o.every-time.Second); err != nil {
@@ -108,7 +107,7 @@ func (t *trial) rounds(ctx context.Context, o options, c redis.Conn) error {
 			at := func(name string) time.Time { ms, _ := strconv.ParseInt(f[name], 10, 64); return time.UnixMilli(ms) }
 			slot := at("slot")
 			if f["state"] == "missed" && f["reason"] == "unknown" {
-				continue // that it is new
+				continue // the job is new
 			}
 			if f["state"] == "missed" {
 				t.failures = append(t.failures, fmt.Sprintf("%s: missed: %s", name(i), f["reason"]))
@@ -145,7 +144,7 @@ type node struct {
 	url string
 }
 
-// httpPort is where the node that is measured listens.
+// httpPort is the port of the measured node.
 const httpPort = 20747
 
 func start(_ context.Context, o options, dir, redisURL string) (*node, error) {
@@ -194,8 +193,7 @@ func (n *node) awaitLeading(ctx context.Context) error {
 	return errors.New("baton does not lead after 30 s; it wrote:\n" + n.Log())
 }
 
-// leads asks what costs the node nothing: to write down the metrics of all jobs takes
-// memory.
+// leads asks a question that costs the node nothing: the metrics of all jobs take memory.
 func (n *node) leads(ctx context.Context) bool {
 	resp, err := n.get(ctx, "/-/leader")
 	if err != nil {
@@ -233,7 +231,7 @@ func (n *node) metric(ctx context.Context, series string) (int, error) {
 // usage is processor time so far.
 type usage struct{ own, tree, redis time.Duration }
 
-// cpu is that of the node, of it with all of its children that have ended, and of Redis.
+// cpu is the time of the node, of the node with all of its ended children, and of Redis.
 func (n *node) cpu(redisPid int) (u usage, err error) {
 	if u.own, err = rig.CPU(n.Pid()); err != nil {
 		return u, err

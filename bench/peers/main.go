@@ -1,6 +1,5 @@
-// Command peers is Benthos, as its own documentation has one build it with a choice
-// of components: Redis, SQL with the driver of PostgreSQL, and the pure ones. It is
-// what baton's pipelines are compared with; see ../pipeline.
+// Command peers is Benthos, as its own documentation has one build it with a choice of components: Redis, SQL with the driver of
+// PostgreSQL, and the pure ones. baton's pipelines are compared with it; see ../pipeline.
 package main
 
 import (

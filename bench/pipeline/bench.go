@@ -21,10 +21,10 @@ type bench struct {
 	audits  map[result]*audit
 }
 
-// result names what was measured.
+// result names a flow and a contender.
 type result struct{ flow, contender string }
 
-// measure does all parts that are wanted.
+// measure does all wanted parts.
 func (b *bench) measure(ctx context.Context, l *lab) error {
 	b.tried = map[string]int{}
 	for _, f := range flows() {
@@ -48,12 +48,12 @@ func (b *bench) measure(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// wanted are the contenders that are to be compared.
+// wanted are the contenders to compare.
 func (b *bench) wanted() []contender {
 	return slices.DeleteFunc(contenders(), func(c contender) bool { return !rig.Named(b.options.only, c.name) })
 }
 
-// tune tries the settings there are.
+// tune tries the available settings.
 func (b *bench) tune(ctx context.Context, l *lab, f flow) error {
 	if f.empty {
 		s, known := b.best[flowStream]
@@ -86,7 +86,7 @@ func (b *bench) tune(ctx context.Context, l *lab, f flow) error {
 	return nil
 }
 
-// setting is the one that a contender is run with.
+// setting is the setting that a contender runs with.
 func (b *bench) setting(c contender, f flow) setting {
 	if c.settings == nil {
 		return setting{}
@@ -94,7 +94,7 @@ func (b *bench) setting(c contender, f flow) setting {
 	return b.best[f.name]
 }
 
-// speed lets the contenders take turns; each round begins with another one.
+// speed lets the contenders take turns; each round begins with another contender.
 func (b *bench) speed(ctx context.Context, l *lab, f flow) error {
 	some := slices.DeleteFunc(b.wanted(), func(c contender) bool { return c.speedOnly && f.source != flowStream })
 	for round := range b.options.rounds {
@@ -127,7 +127,7 @@ func (b *bench) kill(ctx context.Context, l *lab, f flow) error {
 	return nil
 }
 
-// benthosVersion is what ../peers asks for.
+// benthosVersion is the version that ../peers requires.
 func benthosVersion() (string, error) {
 	const module = "github.com/benthosdev/benthos/v4 "
 	text, err := os.ReadFile(filepath.Join(peers, "go.mod"))

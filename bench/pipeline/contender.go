@@ -6,25 +6,25 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// contender is one of the programs that are compared.
+// contender is one of the compared programs.
 type contender struct {
 	name  string
 	title string
-	// settings are to be tried; the best one counts. None: there is nothing to set.
+	// settings are the settings to try; the best one counts. None: there is nothing to set.
 	settings func(f flow) []setting
 	// start runs it on a flow into a target.
 	start func(l *lab, f flow, t target, s setting) (*rig.Process, error)
-	share int // of the rows, which are enough of it
-	// speedOnly: it is there for its speed on the way of a stream, and not killed.
+	share int // of the rows, which suffices for it
+	// speedOnly: it shows the speed on the way of a stream, and is not killed.
 	speedOnly bool
 }
 
-// setting is what can be set of a contender.
+// setting is the setting of a contender.
 type setting struct {
 	output  string // which of its outputs
 	batch   int    // rows of a statement
 	writers int    // statements at the same time
-	period  string // a batch that is not full waits for so long at most
+	period  string // the longest wait of a batch that is not full
 }
 
 func (s setting) String() string {

@@ -17,8 +17,8 @@ func batonContender() contender {
 	}}
 }
 
-// batonConfig has the lease outlast the time in which a backlog is laid out. After a
-// kill no node leads until it has ended, so it is as short as can be where there are any.
+// batonConfig makes the lease outlast the time for which a backlog is put into Redis. After a kill no node leads until the lease has
+// ended, so it is as short as possible if there are kills.
 func batonConfig(l *lab, f flow, t target) string {
 	ttl := "60s"
 	if t == bare() {

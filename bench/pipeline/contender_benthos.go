@@ -7,21 +7,19 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// The outputs that are tried.
+// The outputs to try.
 const (
 	outputInsert = "sql_insert" // many rows of parameters in one statement
-	// A batch as one parameter, a JSON array that the database takes apart.
+	// A batch is one parameter, a JSON array that the database splits into rows.
 	outputJSON = "sql_raw with json_to_recordset"
-	// The same, with batches made by a broker right behind the input.
+	// The same, with batches made by a broker right after the input.
 	outputBrokered = "broker, sql_raw with json_to_recordset"
 )
 
-// benthosContender is Benthos with its own inputs and outputs. What was found to cost
-// nothing or to help is set: the most entries of one read, as many idle connections as
-// writers, no HTTP server, no repetition of what the database refuses where that can be
-// chosen, batches in the order of the key, as baton's are, where the database takes them apart,
-// and ten acknowledgements a second instead of one, so that less is read again
-// after a crash.
+// benthosContender is Benthos with its own inputs and outputs. Settings that were found to cost nothing or to help are set: the most
+// entries of one read, as many idle connections as writers, no HTTP server, no repetition of rows that the database refuses where that
+// can be chosen. Batches are in the order of the key, as baton's are, where the database splits them. There are ten acknowledgements a
+// second instead of one, so that less is read again after a crash.
 func benthosContender() contender {
 	return contender{name: nameBenthos, title: "Benthos", settings: benthosSettings, share: 2,
 		start: func(l *lab, f flow, t target, s setting) (*rig.Process, error) {
@@ -33,8 +31,7 @@ func benthosContender() contender {
 		}}
 }
 
-// benthosSettings are those that are tried; fewer where reading one entry at a time is
-// what takes the time.
+// benthosSettings are the settings to try; fewer if reading one entry at a time takes most of the time.
 func benthosSettings(f flow) (all []setting) {
 	for _, output := range []string{outputInsert, outputJSON, outputBrokered} {
 		for _, batch := range []int{1000, 5000} {
@@ -60,8 +57,7 @@ func benthosConfig(l *lab, f flow, t target, s setting) string {
 		indent(input), pipeline, indent(output))
 }
 
-// brokered moves the batching and what is done to a batch from the output to the input
-// and the pipeline, which has a thread for each core.
+// brokered moves the batching and the work on a batch from the output to the input and the pipeline, which has a thread for each core.
 func brokered(input, output string, s setting) (in, out, pipeline string) {
 	out, processors, _ := strings.Cut(output, "  batching:\n")
 	_, processors, _ = strings.Cut(processors, "    processors:\n")
@@ -73,7 +69,7 @@ func benthosInput(l *lab, f flow) string {
 	url := "redis://" + l.redis.Addr()
 	switch f.source {
 	case flowStream:
-		// The entry's fields come as metadata, so that nothing has to be parsed.
+		// The entry's fields come as metadata, so that no parsing is needed.
 		return fmt.Sprintf("redis_streams: {url: %q, auto_replay_nacks: false, body_key: id, streams: [%s], limit: 5000, commit_period: 100ms, client_id: bench, consumer_group: bench}", url, streamKey)
 	case flowList:
 		return fmt.Sprintf("redis_list: {url: %q, key: %s}", url, listKey)

@@ -2,7 +2,7 @@
 // processor's pipeline, on the same way from Redis into PostgreSQL: same machine,
 // same run, the same entries, a private Redis and PostgreSQL.
 //
-// # Who is compared
+// # The contenders
 //
 //   - baton: the real `baton run`, with lease, fence and ledger or position, default sizes
 //   - Benthos: the stream processor, built from its Go modules (../peers), with a
@@ -11,9 +11,9 @@
 //     are tried first, and those with the most rows a second count
 //   - tuned by hand: a Go program for this stream and this table alone, which reads ahead, sorts each
 //     batch, and has its place in the stream in the batch's transaction (tuned.go): for speed only
-//   - naive: what one writes first (naive.go)
+//   - naive: the first solution of most programmers (naive.go)
 //
-// # What is measured
+// # The measurements
 //
 //   - speed: the program runs and has warmed up; it is stopped (SIGSTOP) while a
 //     backlog is laid out in Redis and goes on (SIGCONT); the clock runs until the last
@@ -21,6 +21,6 @@
 //     it: its input ends with the last key. CPU and memory are those of the process
 //   - kills: entries come in at a steady rate; the process is killed (SIGKILL) at a
 //     random moment while it writes, and started again, thirty times; then the producer
-//     stops, and what is in the table once it has come to rest is compared with what was
-//     produced. The table has no unique index, so that what is written twice shows
+//     stops, and once the table has come to rest it is compared with the produced
+//     entries. The table has no unique index, so that duplicates show
 package main

@@ -11,11 +11,11 @@ import (
 // flow is one way from Redis into PostgreSQL.
 type flow struct {
 	name, title string
-	source      string // where its entries are: flowStream, flowList or flowScan
+	source      string // the place of its entries: flowStream, flowList or flowScan
 	target      target // of the speed test
 	// empty: the table has no rows at first.
 	empty bool
-	// once: a program goes the way once and a pass is started for every backlog.
+	// once: a program goes through all keys once and is started for every backlog.
 	once bool
 	// entry is the command that puts the row of an id into Redis.
 	entry func(id int64) (command string, args []any)
@@ -24,7 +24,7 @@ type flow struct {
 // target is a table of users.
 type target struct {
 	table, constraint string
-	upsert            bool // else rows are inserted
+	upsert            bool // otherwise rows are inserted
 }
 
 // The keys in Redis.
@@ -42,7 +42,7 @@ const (
 	flowGrowing = "stream-empty"
 )
 
-// bare has no unique index: what is written twice shows.
+// bare has no unique index: duplicates show.
 func bare() target { return target{table: "audit"} }
 
 func flows() []flow {

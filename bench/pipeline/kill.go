@@ -12,17 +12,17 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// audit is what is in the table in the end, against what was produced.
+// audit compares the table at the end with the produced entries.
 type audit struct {
 	kills           int
 	produced, there int
 	distinct, wrong int
 }
 
-// lost are entries of which no row came to be.
+// lost are entries without a row.
 func (a audit) lost() int { return a.produced - a.distinct }
 
-// twice are rows too many.
+// twice are surplus rows.
 func (a audit) twice() int { return a.there - a.distinct }
 
 // killed kills a contender again and again while entries come in.
@@ -58,8 +58,7 @@ func (l *lab) killed(ctx context.Context, c contender, f flow, s setting, kills,
 	return got, l.settle(ctx, p, &got)
 }
 
-// kill kills a process at a random moment while it writes, and starts it again. It
-// returns the process that runs.
+// kill kills a process at a random moment while it writes, and starts it again. It returns the running process.
 func (l *lab) kill(ctx context.Context, p *rig.Process, again func() (*rig.Process, error)) (*rig.Process, error) {
 	if err := l.writing(ctx, p); err != nil {
 		return p, err
@@ -102,8 +101,7 @@ func (l *lab) writing(ctx context.Context, p *rig.Process) error {
 	return fmt.Errorf("nothing was written in 30 seconds: %w", errors.Join(p.Kill(), p.Err()))
 }
 
-// settle waits until everything is there and nothing changes any more, or nothing has
-// changed for so long that nothing will.
+// settle waits until all entries are there and the table rests, or until it has rested for too long.
 func (l *lab) settle(ctx context.Context, p *rig.Process, a *audit) error {
 	const complete, stuck = 3 * time.Second, 12 * time.Second
 	changed := time.Now()

@@ -26,7 +26,7 @@ type lab struct {
 	programs programs
 }
 
-// programs are the paths of what was built.
+// programs are the paths of the built programs.
 type programs struct{ baton, benthos, self string }
 
 func newLab(ctx context.Context, dir, servers string, built programs) (l *lab, err error) {
@@ -55,7 +55,7 @@ func newLab(ctx context.Context, dir, servers string, built programs) (l *lab, e
 	if l.db, err = pgx.Connect(ctx, l.dsn); err != nil {
 		return l, err
 	}
-	// The server takes a table that was empty for a small one, and would read all of it to find some rows.
+	// The server expects few rows in a table that was empty, and would read all of it to find some.
 	_, err = l.db.Exec(ctx, "SET enable_seqscan = off")
 	return l, err
 }
@@ -85,13 +85,13 @@ func (l *lab) config(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// reset empties Redis and makes the target anew, with rows that are there already.
+// reset empties Redis and makes the target again, with existing rows.
 func (l *lab) reset(ctx context.Context, t target, rows int) error {
 	if _, err := l.conn.Do("FLUSHALL"); err != nil {
 		return err
 	}
 	statements := []string{
-		// What baton keeps of an earlier turn is of a Redis that is no more.
+		// Baton's tables from an earlier turn belong to a Redis that is gone.
 		"DROP SCHEMA public CASCADE", "CREATE SCHEMA public",
 		rig.UsersTable(t.table, t.constraint),
 	}
@@ -107,14 +107,14 @@ func (l *lab) reset(ctx context.Context, t target, rows int) error {
 	return nil
 }
 
-// written counts those of the ids whose rows are as Redis has them.
+// written counts the ids whose rows are equal to Redis.
 func (l *lab) written(ctx context.Context, t target, ids []int64) (n int, err error) {
 	err = l.db.QueryRow(ctx, "SELECT count(*) FROM "+t.table+" WHERE id = ANY($1) AND visits = id * 7 + 1", ids).Scan(&n)
 	return n, err
 }
 
-// arrived waits until the rows of all ids are there. It looks at the last ones, some
-// of them, and only when they are there at all: looking costs the database time.
+// arrived waits until the rows of all ids are there. It looks for some of the last ones, and only if they are there for all: each look
+// costs the database time.
 func (l *lab) arrived(ctx context.Context, p *rig.Process, t target, ids []int64, limit time.Duration) (time.Time, error) {
 	last := ids[len(ids)-len(ids)/10-1:]
 	var some []int64

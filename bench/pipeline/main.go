@@ -62,7 +62,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// run does what the command line asks for and reports what was missed as an error.
+// run runs the parts of the command line and returns missed requirements as an error.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args)
 	if err != nil {
@@ -109,10 +109,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return b.report.Verdict()
 }
 
-// peers is the module of what baton is compared with.
+// peers is the module of the programs that baton is compared with.
 const peers = "peers"
 
-// build builds what is compared. This is run in bench/, where the peers are.
+// build builds the compared programs. The working directory is bench/, where the peers are.
 func build(ctx context.Context, o options, dir string) (built programs, err error) {
 	if built.self, err = os.Executable(); err != nil {
 		return built, err

@@ -77,8 +77,8 @@ func (n naive) object(ctx context.Context, text string) error {
 	return n.write(ctx, row)
 }
 
-// stream reads as a consumer group's member and acknowledges what is written, row by
-// row. What it had not acknowledged when it died it reads again first.
+// stream reads as a consumer group's member and acknowledges written entries, row by row. First it reads the entries again that it had
+// not acknowledged when it died.
 func (n naive) stream(ctx context.Context) error {
 	_, err := n.redis.Do("XGROUP", "CREATE", streamKey, "naive", "0", "MKSTREAM")
 	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {

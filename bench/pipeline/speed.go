@@ -14,7 +14,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// speed is what one turn took.
+// speed is the result of one turn.
 type speed struct {
 	rows    int
 	seconds float64
@@ -25,10 +25,10 @@ type speed struct {
 func (s speed) perSecond() float64  { return float64(s.rows) / s.seconds }
 func (s speed) perMillion() float64 { return s.cpu / float64(s.rows) * 1e6 }
 
-// warm are the rows that a program writes before it is measured.
+// warm is how many rows a program writes before the measurement.
 const warm = 5000
 
-// turn has a contender work off a backlog of n rows, of a table with so many.
+// turn makes a contender work off a backlog of n rows, for a table with that many.
 func (l *lab) turn(ctx context.Context, c contender, f flow, s setting, n, table int) (got speed, err error) {
 	defer func() {
 		if err != nil {
@@ -68,9 +68,8 @@ func (l *lab) turn(ctx context.Context, c contender, f flow, s setting, n, table
 	return l.clock(ctx, p, f, ids[:n], func() error { return p.Signal(syscall.SIGCONT) })
 }
 
-// pass has a contender go over all keys once. Those whose input ends with the last key
-// are started for it; baton is running, and begins within a second. The clock of all
-// starts with the first SCAN.
+// pass makes a contender go over all keys once. A contender whose input ends with the last key is started for it; baton is running, and
+// begins within a second. The clock of all starts with the first SCAN.
 func (l *lab) pass(ctx context.Context, c contender, f flow, s setting, ids []int64) (got speed, err error) {
 	running := c.name == nameBaton
 	if !running {
@@ -161,8 +160,7 @@ func (l *lab) clock(ctx context.Context, p *rig.Process, f flow, ids []int64, be
 	return speed{rows: len(ids), seconds: at.Sub(began).Seconds(), cpu: (used - cpu).Seconds(), peakMB: peak}, nil
 }
 
-// watch looks at a process, which may end meanwhile, again and again; what it returns
-// tells what was seen last.
+// watch looks at a process, which may end meanwhile, at intervals; the function that it returns gives the last values.
 func watch(pid int) func() (cpu time.Duration, peakMB float64) {
 	var cpu time.Duration
 	var peak float64

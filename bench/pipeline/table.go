@@ -6,15 +6,15 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// What is required of baton on the way of a stream, against Benthos at its best.
+// The requirements of baton on the way of a stream, against Benthos at its best.
 const (
 	leastSpeed = 1.5 // times the rows a second
 	mostCPU    = 0.5 // of the CPU time for a row
-	// leastOfTuned is against the program that is tuned by hand.
+	// leastOfTuned is the requirement against the program that is tuned by hand.
 	leastOfTuned = 1.0
 )
 
-// tables prints everything, and what is required of baton.
+// tables prints the results, and the requirements of baton.
 func (b *bench) tables() {
 	for _, f := range flows() {
 		if !rig.Named(b.options.flows, f.name) {

@@ -17,8 +17,8 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// tunedContender is this program as a child: a consumer of this one stream for this one table, as
-// somebody writes it who knows both and wants speed. It has no lease, no fence and no dead letters.
+// tunedContender is this program as a child: a consumer for this stream and this table alone, by a programmer who knows both and wants
+// speed. It has no lease, no fence and no dead letters.
 func tunedContender() contender {
 	return contender{name: nameTuned, title: "Go, tuned by hand", speedOnly: true,
 		start: func(l *lab, f flow, t target, _ setting) (*rig.Process, error) {
@@ -26,7 +26,7 @@ func tunedContender() contender {
 		}}
 }
 
-// tunedBatch is how many entries are a transaction, as baton has them.
+// tunedBatch is the number of entries in a transaction, as in baton.
 const tunedBatch = 5000
 
 // tunedUser is a row of the table.
@@ -36,7 +36,7 @@ type tunedUser struct {
 	seen             time.Time
 }
 
-// tunedPage is a batch, and where in the stream it ends.
+// tunedPage is a batch, and the place in the stream where it ends.
 type tunedPage struct {
 	users []tunedUser
 	end   string
@@ -97,7 +97,7 @@ func tunedRead(ctx context.Context, conn redis.Conn, pages chan<- tunedPage) err
 	}
 }
 
-// read takes the fields in the order in which the producer writes them.
+// read reads the fields in the order that the producer writes them in.
 func (u *tunedUser) read(fields []any) (err error) {
 	value := func(i int) string { return string(fields[2*i+1].([]byte)) }
 	if len(fields) != 2*len(columns()) || !bytes.Equal(fields[0].([]byte), []byte("id")) {

@@ -10,17 +10,17 @@ import (
 // The chart's measures, in pixels.
 const (
 	columnWide = 190
-	barsWide   = 110 // of a column; what it is called and its value stand beside
+	barsWide   = 110 // of a column; the name and the value stand beside
 	headHigh   = 66
 	footHigh   = 34
 	barHigh    = 11
 	barStep    = barHigh + 3
 )
 
-// Endless is the value of what has no end: its bar goes to the edge.
+// Endless is the value for something without an end: its bar goes to the edge.
 const Endless = math.MaxFloat64
 
-// Chart is bars of several programs on several ways, side by side.
+// Chart is a bar chart of several programs in several ways, side by side.
 type Chart struct {
 	Label     string
 	Names     []string // the programs; the first one is baton
@@ -34,7 +34,7 @@ type Chart struct {
 type ChartColumn struct {
 	Title, Unit string
 	Least       float64 // the scale is logarithmic from here on; 0: linear
-	// Value says nothing where a program has none.
+	// Value returns has false if a program has no value.
 	Value func(name, way int) (value float64, label string, has bool)
 }
 

@@ -32,7 +32,7 @@ type Curves struct {
 // Panel is one diagram. Its scale begins at 0.
 type Panel struct {
 	Title, Unit string
-	Limit       float64 // what is required: a dashed line
+	Limit       float64 // the requirement: a dashed line
 	Points      []Point
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Median is the middle of what value says of each.
+// Median is the median of the elements' values.
 func Median[T any](of []T, value func(T) float64) float64 {
 	if len(of) == 0 {
 		return 0

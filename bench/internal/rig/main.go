@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// Main is the main function of a measuring program: run gets the command line, and a
-// context that ends when somebody wants it to.
+// Main is the main function of a measuring program: run gets the command line, and a context that ends by a signal.
 func Main(name string, run func(ctx context.Context, args []string, out io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
@@ -24,8 +23,7 @@ func Main(name string, run func(ctx context.Context, args []string, out io.Write
 	}
 }
 
-// Named says whether one of the words, with commas between, is part of the name; no words:
-// any name.
+// Named reports whether one of the words, with commas between, is part of the name; no words: any name.
 func Named(words, name string) bool {
 	for word := range strings.SplitSeq(words, ",") {
 		if strings.Contains(name, strings.TrimSpace(word)) {

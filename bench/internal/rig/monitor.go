@@ -53,8 +53,7 @@ func (m *Monitor) follow() error {
 	return nil
 }
 
-// monitored takes the command out of a line like
-// 1339518083.107412 [0 127.0.0.1:60866] "get" "key", and whether a script called it.
+// monitored reads the command from a line like 1339518083.107412 [0 127.0.0.1:60866] "get" "key", and whether a script called it.
 func monitored(line string) (name string, script bool) {
 	_, rest, _ := strings.Cut(line, "[")
 	client, rest, _ := strings.Cut(rest, "]")
@@ -76,7 +75,7 @@ func (m *Monitor) Stop() error {
 // Rates are commands for each second.
 type Rates struct{ Sent, Inner float64 }
 
-// CommandsOf counts the commands of a Redis for a while. Nobody else may send it INFO.
+// CommandsOf counts the commands of a Redis for a while. No other client may send INFO meanwhile.
 func CommandsOf(ctx context.Context, dial func() (redis.Conn, error), d time.Duration) (r Rates, err error) {
 	m, err := StartMonitor(dial)
 	if err != nil {

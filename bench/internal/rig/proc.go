@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeakMB is the most memory that a process has had resident.
+// PeakMB is the peak of a process's resident memory.
 func PeakMB(pid int) (float64, error) { return statusMB(pid, "VmHWM:") }
 
 // ResidentMB is the resident memory of a process now.
@@ -41,7 +41,7 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// Machine describes what this runs on.
+// Machine describes this machine.
 func Machine() string {
 	model := "unknown processor"
 	cores := 0

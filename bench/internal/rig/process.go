@@ -14,18 +14,18 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// Process is a program that was started and dies with this one.
+// Process is a program that this one has started, and that dies with it.
 type Process struct {
 	cmd  *exec.Cmd
 	log  tail
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the program has ended
 	err  error         // how it ended
 }
 
-// Launch starts a program. What it writes is kept for errors.
+// Launch starts a program. It keeps the program's output for errors.
 func Launch(argv []string, env ...string) (*Process, error) { return LaunchHeard(argv, nil, env...) }
 
-// LaunchHeard starts a program to whose standard output hear listens until it ends.
+// LaunchHeard starts a program; hear reads its standard output until it ends.
 func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Process, error) {
 	p := &Process{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
@@ -39,7 +39,7 @@ func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Pro
 		p.cmd.Stdout = out
 	}
 	started, err := child.Start(p.cmd)
-	out.Close() // which does nothing to a file that is nil
+	out.Close() // a nil file only returns an error
 	if err != nil {
 		in.Close()
 		return nil, err
@@ -56,20 +56,19 @@ func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Pro
 	return p, nil
 }
 
-// Pid is its number.
+// Pid is its process ID.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed when it has ended, and all it said was heard.
+// Done is closed when it has ended, and its output was read.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how it ended, with the end of what it wrote; nil if it ended in order. Ask when
-// Done is closed.
+// Err is the way it ended, with the end of its output; nil if it ended in order. Call it once Done is closed.
 func (p *Process) Err() error { return p.failed(p.err) }
 
-// Log is the end of what it wrote so far.
+// Log is the end of its output so far.
 func (p *Process) Log() string { return p.log.String() }
 
-// Signal sends a signal; that it has ended already is no error.
+// Signal sends a signal; it is no error if the process has ended already.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %v to %s: %w", sig, p.cmd.Path, err)
@@ -92,8 +91,7 @@ func (p *Process) Stop() error {
 	return p.Wait()
 }
 
-// Wait waits for a process that was told to end. One that does not is killed, and that is
-// an error.
+// Wait waits for the end of a process after SIGTERM. A process that does not end is killed, and that is an error.
 func (p *Process) Wait() error {
 	select {
 	case <-p.done:
@@ -110,7 +108,7 @@ func (p *Process) failed(err error) error {
 	return fmt.Errorf("%s: %w; it wrote:\n%s", p.cmd.Path, err, p.log.String())
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the written text.
 type tail struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Report prints what was measured, as Markdown that can be read as it is, and
-// remembers what was missed.
+// Report prints results, as Markdown that can be read as it is, and collects missed requirements.
 type Report struct {
 	out    io.Writer
 	text   bytes.Buffer // what goes into the document
@@ -23,7 +22,7 @@ type Report struct {
 // NewReport prints to out.
 func NewReport(out io.Writer) *Report { return &Report{out: out} }
 
-// Progress is for whoever waits, not for the document.
+// Progress prints a line for the person who waits, not for the document.
 func (r *Report) Progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // Printf prints a line.
@@ -31,7 +30,7 @@ func (r *Report) Printf(format string, args ...any) {
 	fmt.Fprintf(io.MultiWriter(r.out, &r.text), format+"\n", args...)
 }
 
-// Want prints a figure beside what is required of it.
+// Want prints a figure beside its requirement.
 func (r *Report) Want(ok bool, format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if !ok {
@@ -41,12 +40,11 @@ func (r *Report) Want(ok bool, format string, args ...any) {
 	r.Printf("- %s", line)
 }
 
-// Verdict is what was missed, or nil.
+// Verdict is the error of the missed requirements, or nil.
 func (r *Report) Verdict() error { return errors.Join(r.missed...) }
 
-// WriteInto replaces what stands in a document between the two comments that say
-// which make target writes there. Sections that this run did not measure stay as they are: each says itself when,
-// and on which machine, it was measured.
+// WriteInto replaces the text in a document between the two comments of a make target. Sections that this run did not measure stay as
+// they are: each contains the time and the machine of its measurement.
 func (r *Report) WriteInto(name, target string) error {
 	begin, end := "<!-- begin: written by "+target+" -->", "<!-- end: written by "+target+" -->"
 	document, err := os.ReadFile(name)
@@ -65,7 +63,7 @@ func (r *Report) WriteInto(name, target string) error {
 // heading begins a section.
 const heading = "### "
 
-// merged is the text of a run, and the sections of an older text that it has not.
+// merged is the text of a run, and the sections of an older text that it does not have.
 func merged(old, text string) string {
 	if !strings.Contains(text, "\n"+heading) {
 		return text
@@ -87,7 +85,7 @@ func merged(old, text string) string {
 
 type section struct{ title, text string }
 
-// cut takes a text to its sections, each of which gets the lines before the first: when and where it was measured.
+// cut cuts a text into its sections, and gives each the lines before the first: the time and place of the measurement.
 func cut(text string) (sections []section) {
 	parts := strings.Split("\n"+text, "\n"+heading)
 	measured := strings.TrimSpace(parts[0])

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// User is a row of about 150 bytes in 6 columns, the id being one of them.
+// User is a row of about 150 bytes in 6 columns, including the id.
 type User struct {
 	Name, Email, Bio string
 	Visits           int64
@@ -35,7 +35,7 @@ func UserOf(id int64) User {
 	}
 }
 
-// Fields are the texts of the columns but the id, by name.
+// Fields are the texts of the columns without the id, by name.
 func (u User) Fields() []any {
 	return []any{"name", u.Name, "email", u.Email, "bio", u.Bio, "visits", u.Visits, "seen", u.Seen.Format(time.RFC3339)}
 }
@@ -52,8 +52,7 @@ func UsersTable(name, constraint string) string {
 		"visits bigint NOT NULL, seen timestamptz NOT NULL)", name, constraint)
 }
 
-// AsTheyArrive are n of the ids from 1 to of, in the order in which changes come in:
-// none. It is the same disorder every time.
+// AsTheyArrive are n of the ids from 1 to of, in the order of changes: a random one. The order is the same every time.
 func AsTheyArrive(n, of int) []int64 {
 	ids := make([]int64, of)
 	for i := range ids {
