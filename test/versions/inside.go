@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -107,6 +108,7 @@ type event struct{ Action, Package, Test string }
 type result struct {
 	passed, skipped int
 	red             []string
+	running         []string // tests that have begun, and not ended
 }
 
 func (r *result) read(from io.Reader) error {
@@ -118,6 +120,7 @@ func (r *result) read(from io.Reader) error {
 			r.count(e)
 		}
 		if errors.Is(err, io.EOF) {
+			r.red, r.running = append(r.red, r.running...), nil // a panic, or the time limit, has ended all tests of a package
 			return nil
 		}
 		if err != nil {
@@ -131,6 +134,9 @@ func (r *result) count(e event) {
 	name := e.Package + " " + e.Test
 	switch {
 	case strings.Contains(e.Test, "/"):
+	case e.Action == "run":
+		r.running = append(r.running, name)
+		return
 	case e.Action == "fail" && (e.Test != "" || !r.has(e.Package)):
 		r.red = append(r.red, strings.TrimSpace(name))
 	case e.Test == "":
@@ -138,6 +144,9 @@ func (r *result) count(e event) {
 		r.passed++
 	case e.Action == "skip":
 		r.skipped++
+	}
+	if e.Action == "pass" || e.Action == "fail" || e.Action == "skip" {
+		r.running = slices.DeleteFunc(r.running, func(n string) bool { return n == name })
 	}
 }
 

@@ -7,6 +7,24 @@ import (
 	"testing"
 )
 
+// A test that a panic of another one has ended is red, too.
+func TestATestThatDoesNotEndIsRed(t *testing.T) {
+	r := &result{}
+	events := `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"run","Package":"p","Test":"TestC"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"fail","Package":"p"}
+`
+	if err := r.read(strings.NewReader(events)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.String(); got != "2 of 3 red" || strings.Join(r.red, ", ") != "p TestB, p TestC" {
+		t.Errorf("%s: %q", got, r.red)
+	}
+}
+
 func TestATestThatIsRedIsCountedOnce(t *testing.T) {
 	r := &result{}
 	events := `{"Action":"pass","Package":"p","Test":"TestA"}
