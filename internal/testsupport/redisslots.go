@@ -218,7 +218,10 @@ func (c *RedisClusterDaemon) MoveSlot(key string, to *RedisDaemon) error {
 		return err
 	}
 	if whole {
-		return c.moveWhole(key, to)
+		// The server refuses it while another slot of its own is moved key by key.
+		if err := c.moveWhole(key, to); err == nil || !strings.Contains(err.Error(), "being manually") {
+			return err
+		}
 	}
 	m, err := c.BeginMove(key, to)
 	if err != nil {
