@@ -1,5 +1,5 @@
-// Package alert decides which events are worth a notification, and in which words: a leader that
-// changed, a job that fails, is late or is well again. Package notify delivers them.
+// Package alert decides which events get a notification, and its words: a leader that changed, a job that fails, is late or is well
+// again. Package notify delivers them.
 package alert
 
 import (
@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	// farewell is what deliveries get when the daemon ends, after its locks are released.
+	// farewell is the time for deliveries when the daemon ends, after its locks are released.
 	farewell = 2 * time.Second
-	// A dead man's switch is asked for until the next success; but a sign of life that
-	// comes much too late is none.
+	// A dead man's switch gets its request until the next success; but a sign of life that comes much too late is useless.
 	pingTimeout     = 10 * time.Second
 	pingGiveUpAfter = 10 * time.Minute
 )
 
-// Notifications send what the configuration asks for. They are the node's: its candidacies
-// report to them what happens, and wait for nothing.
+// Notifications send the events that the configuration selects. They belong to the node: its candidacies report events to them, and do
+// not wait.
 type Notifications struct {
 	log      *zap.Logger
 	nodeID   string
@@ -43,14 +42,14 @@ type Notifications struct {
 	epochs  map[string]int64 // of the last term by lock key
 }
 
-// audience is a target and what it wants to hear of.
+// audience is a target and the events that it wants.
 type audience struct {
 	name string
 	on   []string
 	jobs []string // empty: all
 }
 
-// Metrics count what becomes of deliveries.
+// Metrics count the outcomes of deliveries.
 type Metrics interface {
 	AddTargets(names ...string)
 	Notified(target, outcome string, events int)
@@ -69,7 +68,7 @@ func New(c config.Config, newID func() (string, error), log *zap.Logger, metrics
 	return n
 }
 
-// Reload goes over to another configuration. What waits for a target that stays is kept.
+// Reload changes to another configuration. Events that wait for a target with the same name are kept.
 func (n *Notifications) Reload(c config.Config) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,8 +96,7 @@ func (n *Notifications) Reload(c config.Config) {
 	n.dispatch.Update(routes)
 }
 
-// routeOf is where to send events. Errors quote what a command prints, but for what known
-// returns.
+// routeOf is the route of events to a target. Errors quote a command's output, without the secrets that known returns.
 func routeOf(t config.Notify, known func() []string) notify.Route {
 	r := notify.Route{Name: t.Name, Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter}
 	if w := t.Webhook; w != nil {
@@ -122,8 +120,7 @@ func commandOf(t config.Notify, known func() []string) notify.Target {
 	})
 }
 
-// commandEnv is the daemon's environment without what systemd means for the daemon alone, and without where and how
-// it sends its traces.
+// commandEnv is the daemon's environment without systemd's variables for the daemon, and without those for its traces.
 func commandEnv(all []string) []string {
 	return slices.DeleteFunc(all, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -132,12 +129,10 @@ func commandEnv(all []string) []string {
 	})
 }
 
-// pingName is how a job's dead man's switch is called in logs and metrics: no target of
-// the configuration can have a slash in its name.
+// pingName is the name of a job's dead man's switch in logs and metrics: no target of the configuration can have a slash in its name.
 func pingName(job string) string { return "dead_mans_switch/" + job }
 
-// Close tries what is queued for at most two seconds more. It is called when the locks
-// are released: no other node waits for this one then.
+// Close tries queued events for at most two seconds more. The caller has released the locks: no other node waits for this one then.
 func (n *Notifications) Close(ctx context.Context) {
 	n.mu.Lock()
 	n.reportMissed()
@@ -154,7 +149,7 @@ func (n *Notifications) hasTargets() bool {
 	return len(n.targets) > 0
 }
 
-// send has an event delivered to all whom it concerns. n.mu is held.
+// send delivers an event to all targets that it concerns. n.mu is held.
 func (n *Notifications) send(e notify.Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
@@ -166,7 +161,7 @@ func (n *Notifications) send(e notify.Event) {
 	if e.Epoch == 0 {
 		e.Epoch = n.epochs[e.LockKey]
 	}
-	if id, err := n.newID(); err == nil { // without one it is sent all the same
+	if id, err := n.newID(); err == nil { // it is sent even without an ID
 		e.ID = id
 	}
 	for _, t := range n.targets {
@@ -176,7 +171,7 @@ func (n *Notifications) send(e notify.Event) {
 	}
 }
 
-// concerns: a leader that changed concerns the targets of all the lock's jobs.
+// concerns: a changed leader concerns the targets of all the lock's jobs.
 func (n *Notifications) concerns(t audience, e notify.Event) bool {
 	switch {
 	case len(t.jobs) == 0:

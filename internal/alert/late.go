@@ -13,13 +13,13 @@ import (
 // lateEvery is how often the leader checks for jobs that are late.
 const lateEvery = 5 * time.Second
 
-// lateness is how late a job is.
+// lateness tells how late a job is.
 type lateness struct {
 	past diagnose.Past
-	late bool // that has been sent
+	late bool // reported as late
 }
 
-// moved reckons anew when the job is, or was, due.
+// moved computes again when the job is, or was, due.
 func (j *reportedJob) moved() { j.job.DueAt = j.job.Due(j.past, j.next) }
 
 // next is when the job starts after a time; the zero time if its schedule has no more slots.
@@ -34,7 +34,7 @@ func (j *reportedJob) next(after time.Time) time.Time {
 	return slot.Add(j.offset)
 }
 
-// dueSlot is the slot by which the job is due.
+// dueSlot is the slot that makes the job due.
 func (j *reportedJob) dueSlot() time.Time {
 	if j.job.DueAt.Equal(j.past.Begun) {
 		return j.job.DueAt
@@ -42,7 +42,7 @@ func (j *reportedJob) dueSlot() time.Time {
 	return j.job.DueAt.Add(-j.offset)
 }
 
-// stands takes over how the job stands by the ledger.
+// stands takes the job's state from the ledger.
 func (j *reportedJob) stands(st redisledger.JobState, epoch int64) {
 	if st.LastSuccess.After(j.past.LastSuccess) {
 		j.past.LastSuccess = st.LastSuccess
@@ -63,16 +63,16 @@ func (j *reportedJob) stands(st redisledger.JobState, epoch int64) {
 	j.moved()
 }
 
-// beginLate takes over how late the job was when the term began.
+// beginLate takes the job's lateness from the time when the term began.
 func (j *reportedJob) beginLate(st redisledger.JobState, epoch int64, began time.Time, prev previousTerm) {
-	j.past.Known = began // of a job that the ledger does not know
+	j.past.Known = began // for a job that the ledger does not know
 	j.stands(st, epoch)
-	// The leader before has sent what it had the time to notice. It is sent again rather
-	// than never: one that crashed counts for nothing.
+	// The leader before has reported the late jobs that it had time to notice. A late job is reported twice rather than never: a leader
+	// that crashed counts as having reported none.
 	j.late = !j.job.DueAt.IsZero() && j.job.DueAt.Add(j.job.LateAfter()+2*lateEvery).Before(prev.ended)
 }
 
-// succeeded notes that the job has done its work.
+// succeeded notes a success of the job.
 func (j *reportedJob) succeeded(at time.Time) {
 	j.late, j.past.Behind = false, time.Time{}
 	if at.After(j.past.LastSuccess) {
@@ -81,7 +81,7 @@ func (j *reportedJob) succeeded(at time.Time) {
 	j.moved()
 }
 
-// isLate is why the job is late; "" if it is not, or has no late_after: then no one has asked.
+// isLate is the reason why the job is late; "" if it is not, or has no late_after: then it is never reported.
 func (j *reportedJob) isLate(now time.Time) diagnose.Late {
 	if j.job.LateAfterSeconds <= 0 {
 		return ""
@@ -89,7 +89,7 @@ func (j *reportedJob) isLate(now time.Time) diagnose.Late {
 	return j.job.IsLate(now)
 }
 
-// mayBeLate reports whether the job is late if it is neither paused nor waited for any more.
+// mayBeLate reports whether the job would be late without a pause and without a run in progress.
 func (j *reportedJob) mayBeLate(now time.Time) bool {
 	if j.late || j.job.LateAfterSeconds <= 0 {
 		return false
@@ -99,8 +99,8 @@ func (j *reportedJob) mayBeLate(now time.Time) bool {
 	return free.IsLate(now) != ""
 }
 
-// Lagged notes how far the table of a flush is behind. One that flushes all the time
-// ends no run: a lag far below what is late is its only sign of recovery.
+// Lagged notes how far the table of a flush is behind. A flush without slots ends no run: a lag far below its limit is its only sign of
+// recovery.
 func (n *Notifications) Lagged(name string, lag time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,9 +119,8 @@ func (n *Notifications) Lagged(name string, lag time.Duration) {
 	}
 }
 
-// watchLate reports a lock's jobs that are late, and of those that run all the time
-// again. What memory says is asked of the ledger first: another node, or an operator who
-// paused the job, may know better.
+// watchLate reports a lock's late jobs, and jobs without slots that are well again. It first reads the ledger, and does not trust memory
+// alone: another node may have run a job, or an operator may have paused it.
 func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger States) {
 	names := n.suspects(lockKey, time.Now())
 	if len(names) == 0 {
@@ -141,7 +140,7 @@ func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger St
 	}
 }
 
-// suspects are the jobs of a lock of which there may be something to report.
+// suspects are the jobs of a lock that may need a report.
 func (n *Notifications) suspects(lockKey string, now time.Time) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

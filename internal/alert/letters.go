@@ -6,15 +6,14 @@ import (
 	"baton/internal/notify"
 )
 
-// lettersAgain is how often a job's dead letters are reported while more come, and no operator
-// sees to them.
+// lettersAgain is how often a job's dead letters are reported while more come, and the old ones stay.
 const lettersAgain = time.Hour
 
-// lettersReported is what has been reported of a job's dead letters.
+// lettersReported tells which dead letters of a job have been reported.
 type lettersReported struct {
 	more       int64     // put aside since
 	putAt      time.Time // the last of them
-	reportedAt time.Time // zero: none wait that have been reported
+	reportedAt time.Time // zero: no reported ones wait
 }
 
 // LettersPut notes that records were put aside, and reports it if it is news.
@@ -33,8 +32,8 @@ func (n *Notifications) LettersPut(name string, records int64) {
 	n.reportLetters(name, j)
 }
 
-// LettersWait notes how many dead letters waited when the database was asked. Where none do they
-// have been seen to, and the next is news at once.
+// LettersWait notes how many dead letters waited when the database was read. If none wait, an operator has dealt with them, and the next
+// one is reported at once.
 func (n *Notifications) LettersWait(name string, waiting int64, asked time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -48,8 +47,7 @@ func (n *Notifications) LettersWait(name string, waiting int64, asked time.Time)
 	n.reportLetters(name, j)
 }
 
-// reportLetters reports what was put aside, but not again too soon, nor before it is known what the
-// last leader reported. n.mu is held.
+// reportLetters reports new dead letters, but not again too soon, nor before the last leader's reports are learned. n.mu is held.
 func (n *Notifications) reportLetters(name string, j *reportedJob) {
 	l, now := &j.letters, time.Now()
 	if !j.known || l.more == 0 || !l.reportedAt.IsZero() && now.Sub(l.reportedAt) < lettersAgain {
@@ -59,7 +57,7 @@ func (n *Notifications) reportLetters(name string, j *reportedJob) {
 	l.more, l.reportedAt = 0, now
 }
 
-// Unsettled reports whether it is still to be learned how jobs of a lock stood when the term began.
+// Unsettled reports whether the state of a lock's jobs at the beginning of the term is still unknown.
 func (n *Notifications) Unsettled(lockKey string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

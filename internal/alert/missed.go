@@ -22,12 +22,12 @@ type missKey struct {
 
 // missWindow are the slots that were missed since the last report.
 type missWindow struct {
-	all   job.Missed // Count 0: none were
+	all   job.Missed // Count 0: no slots
 	open  time.Duration
 	timer *time.Timer
 }
 
-// Missed reports slots that are not run, but for those of a pause, which an operator knows of.
+// Missed reports slots that are not run, except during a pause, which an operator has ordered.
 func (n *Notifications) Missed(m job.Missed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +54,7 @@ func (n *Notifications) Missed(m job.Missed) {
 	}
 }
 
-// missedLately reports what was missed since the last report.
+// missedLately reports the slots that were missed since the last report.
 func (n *Notifications) missedLately(key missKey, w *missWindow) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +71,7 @@ func (n *Notifications) missedLately(key missKey, w *missWindow) {
 	w.timer.Reset(w.open)
 }
 
-// reportMissed reports at once what would have been reported later. n.mu is held.
+// reportMissed reports at once everything that would be reported later. n.mu is held.
 func (n *Notifications) reportMissed() {
 	for key, w := range n.misses {
 		w.timer.Stop()

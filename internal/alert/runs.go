@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	// failedAgain is how often a job is reported that fails again and again.
+	// failedAgain is how often a job that keeps failing is reported.
 	failedAgain = time.Hour
-	// heldMost bounds what is kept of a job until it is known how it stood.
+	// heldMost bounds the kept runs of a job while its state is unknown.
 	heldMost = 100
 	// SteadyAfter is how long a job that runs all the time must have run to be well again.
 	SteadyAfter = 5 * time.Minute
 )
 
-// reportedJob is what has been reported of a job, and what decides what is reported next. The leader
-// before has reported what the ledger has; the rest is noted here as it happens.
+// reportedJob tells which events of a job have been reported, and holds the state for the next report. The leader before has reported the
+// events in the ledger; later ones are noted here as they happen.
 type reportedJob struct {
 	lock     string
 	schedule schedule.Schedule
 	offset   time.Duration // by its jitter
 	ping     bool          // it has a dead man's switch
-	job      diagnose.Job  // as configured, and as it stands, as far as it decides what is late
+	job      diagnose.Job  // as configured, and its state for lateness
 
-	known bool         // what the ledger has is known
-	held  []job.Record // ended before that
+	known bool         // the job's state in the ledger was read
+	held  []job.Record // runs that ended before that
 
 	failures   int       // in a row
-	failing    bool      // that it failed may have been reported since it last succeeded
+	failing    bool      // a failure may have been reported since the last success
 	reportedAt time.Time // when; zero: the next failure is reported whenever it comes
 	failedAt   time.Time
-	pending    time.Time // the slot of a run that failed and is to be tried again; zero: none is
+	pending    time.Time // the slot of a failed run with a retry to come; zero: none
 
 	lateness
 	letters lettersReported
 }
 
 func newToldJob(j config.Job) *reportedJob {
-	slots, _ := schedule.ParseIn(j.Schedule, j.TimeZone) // nil if it cannot be read, which the configuration's check has refused
+	slots, _ := schedule.ParseIn(j.Schedule, j.TimeZone) // nil if it cannot be read; the configuration's check has refused that
 	return &reportedJob{
 		lock: j.Lock, schedule: slots, offset: job.Job{Name: j.Name, Jitter: j.Jitter}.Offset(), ping: j.DeadMansSwitch != nil,
 		job: diagnose.Job{
@@ -54,15 +54,14 @@ func newToldJob(j config.Job) *reportedJob {
 	}
 }
 
-// anew is the job as configured, of which nothing is known.
+// anew is the job as configured, in an unknown state.
 func (j *reportedJob) anew() *reportedJob {
 	fresh := &reportedJob{lock: j.lock, schedule: j.schedule, offset: j.offset, ping: j.ping, job: j.job}
 	fresh.job.DueAt, fresh.job.Paused, fresh.job.Awaited = time.Time{}, nil, false
 	return fresh
 }
 
-// succeed takes over what is known of the job as it was configured before. Without targets
-// nothing was noted, and nothing is known.
+// succeed takes the state of the job from its earlier configuration. Without targets no events were noted, so the state is unknown.
 func (j *reportedJob) succeed(before *reportedJob, noted bool) *reportedJob {
 	if before == nil || !noted || before.lock != j.lock {
 		return j
@@ -75,7 +74,7 @@ func (j *reportedJob) succeed(before *reportedJob, noted bool) *reportedJob {
 	return j
 }
 
-// Finished reports how a run ended, where that is news.
+// Finished reports the end of a run, if it is news.
 func (n *Notifications) Finished(rec job.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,17 +94,16 @@ func (n *Notifications) Finished(rec job.Record) {
 	}
 }
 
-// learn takes over how a job stood when the term began, and then reports what has happened
-// since. prev is the term before.
+// learn takes the state of a job at the beginning of the term, and then reports the events since. prev is the term before.
 func (n *Notifications) learn(j *reportedJob, st redisledger.JobState, began time.Time, prev previousTerm) {
-	// Of the runs that ended since, the ledger has counted those up to its last one.
+	// The ledger has counted the ended runs up to its last one.
 	failures := int(st.ConsecutiveFailures)
 	counted := -1
 	if st.Last != nil {
 		counted = slices.IndexFunc(j.held, func(rec job.Record) bool { return rec.ID == st.Last.ID })
 	}
 	if counted < 0 && st.Last != nil && isFailure(st.Last.State) && st.Last.Finished.After(began) {
-		failures-- // a lost run: it is reported when it is on record, and is about to be
+		failures-- // a lost run: it will be reported when it is on record, which is soon
 	}
 	for _, rec := range j.held[:counted+1] {
 		if isFailure(rec.State) {
@@ -113,7 +111,7 @@ func (n *Notifications) learn(j *reportedJob, st redisledger.JobState, began tim
 		}
 	}
 	j.known, j.failures = true, max(failures, 0)
-	before := j.failures // without those of a slot that is not given up yet
+	before := j.failures // without those of a slot that still has retries
 	if st.Retry != nil {
 		before -= st.Retry.Attempt - 1
 		j.pending = st.Retry.Slot
@@ -125,7 +123,7 @@ func (n *Notifications) learn(j *reportedJob, st redisledger.JobState, began tim
 	}
 	if j.failing {
 		j.failedAt = began
-		if prev.why != whyCrashed { // else what it had to report may have died with it
+		if prev.why != whyCrashed { // otherwise its own reports may have died with it
 			j.reportedAt = began
 		}
 	}
@@ -144,7 +142,7 @@ func isFailure(s job.State) bool {
 	return s == job.StateFailed || s == job.StateTimedOut || s == job.StateLost
 }
 
-// ended reports how a run ended. n.mu is held.
+// ended reports the end of a run. n.mu is held.
 func (n *Notifications) ended(j *reportedJob, rec job.Record) {
 	switch {
 	case rec.State == job.StateSucceeded:
@@ -155,7 +153,7 @@ func (n *Notifications) ended(j *reportedJob, rec job.Record) {
 		now := time.Now()
 		j.failures++
 		j.failedAt = now
-		// An earlier slot that was to be tried again was overtaken by this one.
+		// The slot of this run has replaced an earlier one that had retries.
 		givenUp := rec.RetryAt.IsZero() || !j.pending.IsZero() && !j.pending.Equal(rec.Slot)
 		j.pending = time.Time{}
 		if !rec.RetryAt.IsZero() {
@@ -171,7 +169,7 @@ func (n *Notifications) ended(j *reportedJob, rec job.Record) {
 	}
 }
 
-// recovered notes that a job succeeds again since a time, and sends that if a failure was sent.
+// recovered notes that a job has succeeded again since a time, and reports that if a failure was reported.
 func (n *Notifications) recovered(j *reportedJob, e notify.Event, since time.Time) {
 	reported, late, failures := j.failing || j.late, j.late, j.failures
 	j.failures, j.failing, j.reportedAt, j.pending = 0, false, time.Time{}, time.Time{}
@@ -184,7 +182,7 @@ func (n *Notifications) recovered(j *reportedJob, e notify.Event, since time.Tim
 	n.send(e)
 }
 
-// runEvent is what every event of a run says.
+// runEvent is the common part of all events of a run.
 func runEvent(kind notify.Kind, j *reportedJob, rec job.Record) notify.Event {
 	e := notify.Event{
 		Kind: kind, At: rec.Finished, NodeID: rec.Term.NodeID, LockKey: j.lock, Epoch: rec.Term.Epoch,

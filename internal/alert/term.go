@@ -10,21 +10,20 @@ import (
 	"baton/internal/redislock"
 )
 
-// States is where to read how jobs stand: a ledger.
+// States reads the state of jobs: a ledger.
 type States interface {
 	Jobs(ctx context.Context, names []string) ([]redisledger.JobState, error)
 }
 
-// History is where to read who led before: an election.
+// History reads the earlier leaders: an election.
 type History interface {
 	Picture(ctx context.Context, events int) (redislock.Picture, error)
 }
 
-// whyCrashed is how a term ended whose node has reported nothing of its end: it died, hangs,
-// or cannot reach Redis.
+// whyCrashed is the end of a term whose node has not reported it: it died, hangs, or cannot reach Redis.
 const whyCrashed = "crashed"
 
-// ending is how a term ended by that event.
+// ending is the end of a term by that event.
 func ending(e redislock.Event) previousTerm {
 	if e.Code == elector.CodeLeaseEnded || e.Code == elector.CodeCrashed {
 		return previousTerm{node: e.NodeID, why: whyCrashed}
@@ -36,7 +35,7 @@ func ending(e redislock.Event) previousTerm {
 type previousTerm struct {
 	node  string
 	why   string    // the event that ended it, or whyCrashed
-	ended time.Time // zero: not known
+	ended time.Time // zero: unknown
 }
 
 // before finds the term before the one that began last; false if there was none.
@@ -52,7 +51,7 @@ func before(p redislock.Picture) (previousTerm, bool) {
 		case e.Event != string(elector.EventWon):
 			continue
 		}
-		// It did not say that it had ended before this one began; perhaps afterwards.
+		// It did not report its end before this term began; perhaps it did so afterwards.
 		for _, late := range p.Events[:ours] {
 			if late.NodeID == e.NodeID && elector.EventKind(late.Event).Ends() {
 				return previousTerm{node: e.NodeID, why: late.Event, ended: late.At}, true
@@ -72,19 +71,18 @@ type termNotes struct {
 	ledger   States
 	election History
 	prev     previousTerm
-	asked    bool // prev is known
+	asked    bool // prev was read
 }
 
-// Begin notes that this node leads, before anything of the term is reported. What it returns
-// is to be run beside the jobs: it finds out how things stood, reports that the leader
-// changed, and watches for jobs that are late, until ctx ends.
+// Begin notes that this node leads, before anything of the term is reported. The caller runs the returned function beside the jobs: it
+// reads the state before the term, reports the change of the leader, and watches for late jobs until ctx ends.
 func (n *Notifications) Begin(lockKey string, epoch int64, ledger States, election History) func(ctx context.Context) {
 	t := &termNotes{Notifications: n, lockKey: lockKey, epoch: epoch, began: time.Now(), ledger: ledger, election: election}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.epochs[lockKey] = epoch
 	for name, j := range n.jobs {
-		if j.lock == lockKey { // whatever this node knew is a term old
+		if j.lock == lockKey { // this node's own memory is a term old
 			n.jobs[name] = j.anew()
 		}
 	}
@@ -104,18 +102,18 @@ func (t *termNotes) follow(ctx context.Context) {
 			}
 			t.watchLate(ctx, t.lockKey, t.ledger)
 		} else {
-			t.asked = true // a target that is added later would get old news
+			t.asked = true // a target that is added later must not get old news
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
 	}
-	// What is held is sent without knowing better.
+	// The held events are sent without that state.
 	t.take(t.unknown(), nil)
 }
 
-// know finds out how things stood when the term began; false: not yet.
+// know reads the state at the beginning of the term; false: not yet.
 func (t *termNotes) know(ctx context.Context) bool {
 	if !t.asked {
 		p, err := t.election.Picture(ctx, eventsAsked)
@@ -140,7 +138,7 @@ func (t *termNotes) know(ctx context.Context) bool {
 	return true
 }
 
-// unknown are the lock's jobs of which it is not known how they stood.
+// unknown are the lock's jobs whose state is unknown.
 func (t *termNotes) unknown() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +152,7 @@ func (t *termNotes) unknown() []string {
 	return names
 }
 
-// take notes how jobs stood; without states as if nothing were known of them.
+// take notes the state of jobs; without states it is as if they had none.
 func (t *termNotes) take(names []string, states []redisledger.JobState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,14 +12,13 @@ import (
 	"baton/internal/notify"
 )
 
-// Tested is what became of a test notification to one target.
+// Tested is the result of a test notification to one target.
 type Tested struct {
 	Target string
 	Err    error // nil: the target has taken it
 }
 
-// Test sends a test to the target of that name, or to all, and returns what each made of it. The
-// error says that there is no such target.
+// Test sends a test to the target of that name, or to all, and returns their results. The error says that there is no such target.
 func (n *Notifications) Test(ctx context.Context, target, by string) ([]Tested, error) {
 	names, e, err := n.prepareTest(target, by)
 	if err != nil {
@@ -50,7 +49,7 @@ func (n *Notifications) prepareTest(target, by string) (names []string, e notify
 		Kind: notify.Test, At: time.Now().UTC().Truncate(time.Millisecond), NodeID: n.nodeID,
 		Text: fmt.Sprintf("This is a test: node %s can send notifications here (ordered %s)", n.nodeID, by),
 	}
-	if id, err := n.newID(); err == nil { // without one it is sent all the same
+	if id, err := n.newID(); err == nil { // it is sent even without an ID
 		e.ID = id
 	}
 	if len(names) == 0 {

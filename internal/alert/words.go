@@ -9,7 +9,7 @@ import (
 	"baton/internal/text"
 )
 
-// textMost bounds what of an error stands in a sentence.
+// textMost bounds the part of an error in a sentence.
 const textMost = 300
 
 func failedText(rec job.Record, failures int) string {

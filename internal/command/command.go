@@ -29,9 +29,9 @@ const (
 
 // Spec is a command and how to run it.
 type Spec struct {
-	Path string   // the program's file, as [Find] tells
+	Path string   // the program's file, from [Find]
 	Argv []string // with the program's name
-	Env  []string // each name once; nil is this process' own
+	Env  []string // each name once; nil means this process' own
 	Dir  string   // "" is the current one
 
 	// The standard streams. Files are handed to the command as they are. No other
@@ -44,34 +44,33 @@ type Spec struct {
 	Warden []string
 	// StopSignal asks the command to end; 0 is SIGTERM.
 	StopSignal syscall.Signal
-	// Settings are what the command has otherwise than this process.
+	// Settings are the settings that differ from this process.
 	Settings Settings
 	// Grace is the time between StopSignal and SIGKILL.
 	Grace time.Duration
-	// Until, if set, is how much longer the command may live; it is asked again and
-	// again. SIGKILL comes a little sooner, so that everything is dead by then.
+	// Until, if set, returns how much longer the command may live; Run calls it again and again. SIGKILL comes a little sooner, so that
+	// everything is dead by then.
 	Until func() time.Duration
-	// Drain, if set, is how much of Until there is to end in, and less than Grace may be:
-	// if nobody moves the deadline, SIGTERM comes when about so much is left.
+	// Drain, if set, is the part of Until for ending the command, and may be less than Grace: unless Until grows again, SIGTERM comes
+	// when about that much is left.
 	Drain time.Duration
 	// Signals are passed on to the command.
 	Signals <-chan os.Signal
-	// Terminal: where this process has a terminal, the command shares its process
-	// group, so that the terminal's keys reach the command as if nobody stood between.
+	// Terminal: if this process has a terminal, the command shares its process group, so that the terminal's keys reach the command
+	// directly.
 	Terminal bool
 	// Begun, if set, is called when the command has begun.
 	Begun func()
-	// Leave what the command leaves running in the background, when it has ended by itself.
+	// Leave background processes of the command running when it ends of its own accord.
 	Leave bool
 }
 
 type (
-	// Settings are the umask, priority, limits and user of a command: package warden says how they
-	// are made.
+	// Settings are the umask, priority, limits and user of a command: package warden applies them.
 	Settings = warden.Settings
 	// Limit is a resource limit.
 	Limit = warden.Limit
-	// User is whose rights a command has.
+	// User is the user with whose rights a command runs.
 	User = warden.User
 )
 
@@ -79,9 +78,9 @@ type (
 type Result struct {
 	Code   int            // its exit code, unless a signal ended it
 	Signal syscall.Signal // that ended it, or 0
-	// Stopped: it was told to end, and had not by itself before.
+	// Stopped: it got an order to end before it ended.
 	Stopped bool
-	// Rest is how many processes the command had left behind that were ended.
+	// Rest is how many processes the command had left behind; they were ended.
 	Rest int
 }
 
@@ -100,9 +99,8 @@ func (r Result) String() string {
 	return fmt.Sprintf("exit code %d", r.Code)
 }
 
-// Run runs a command to its end, and returns when nothing that it has started is
-// left. When ctx ends the command is stopped. The error says that it was not run,
-// or that its end is not known.
+// Run runs a command to its end, and returns when no process that it has started is left. When ctx ends the command is stopped. The error
+// says that the command was not run, or that its end is unknown.
 func Run(ctx context.Context, s Spec) (Result, error) {
 	var result Result
 	var err error
@@ -118,7 +116,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	return result, err
 }
 
-// RunReady is [Run] by what is ready, if it still is, else by others. r may be nil.
+// RunReady is [Run] by the ready processes, if they are alive, otherwise by new ones. r may be nil.
 func RunReady(ctx context.Context, r *Ready, s Spec) (Result, error) {
 	if r == nil || !r.Alive() {
 		return Run(ctx, s)
@@ -135,7 +133,7 @@ func RunReady(ctx context.Context, r *Ready, s Spec) (Result, error) {
 func Find(name string) (string, error) {
 	path, err := lookUp(name)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrDot): // whoever has "." in the path wants it
+	case err == nil, errors.Is(err, exec.ErrDot): // a user with "." in the path wants it
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return "", fmt.Errorf("%s: %w", name, ErrNotFound)
@@ -143,7 +141,7 @@ func Find(name string) (string, error) {
 	return "", fmt.Errorf("%s: %w: %w", name, ErrNoExec, err)
 }
 
-// lookUp is exec.LookPath, with execvp(3)'s path where there is none: `env -i` leaves none.
+// lookUp is exec.LookPath, with execvp(3)'s path if PATH is not set: `env -i` removes it.
 func lookUp(name string) (string, error) {
 	if _, set := os.LookupEnv("PATH"); set || strings.Contains(name, "/") {
 		return exec.LookPath(name)
@@ -198,7 +196,7 @@ func (e *UnusableError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Name
 // Is makes it an [ErrNoExec].
 func (e *UnusableError) Is(err error) bool { return err == ErrNoExec }
 
-// errNotBegun is the error of a warden that has told nothing.
+// errNotBegun is the error of a warden that ended without a report.
 var errNotBegun = errors.New("its warden ended before it had started the command")
 
 // ErrTooLate says that the lease was about to end when the command was to begin.
@@ -214,7 +212,7 @@ func (e *SettingError) Error() string {
 	return e.Setting + " refused by the kernel: " + e.Errno.Error()
 }
 
-// settingError is nil for a step that is none of a setting.
+// settingError is nil for a step that belongs to no setting.
 func settingError(step warden.Step, errno syscall.Errno) error {
 	name := map[warden.Step]string{warden.StepNice: "nice", warden.StepLimits: "limits", warden.StepUser: "user"}[step]
 	if name == "" {
@@ -244,7 +242,7 @@ func cannotStart(s Spec, errno syscall.Errno) error {
 	return fmt.Errorf("%s: %w: %w", name, ErrNoExec, errno)
 }
 
-// interpreter says what the kernel has not found: what the first line of a script names, or else what a program is
+// interpreter says which file the kernel has not found: the interpreter in the first line of a script, or else the one that a program is
 // linked with.
 func interpreter(path string) string {
 	const most = 256 // the kernel reads no more

@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// MostReady is how many wardens a [Reserve] keeps at most.
+// MostReady is the most wardens that a [Reserve] keeps.
 const MostReady = 4
 
-// calm is for how long no command must have begun before wardens are made ready: while
-// commands begin, the processor is theirs.
+// calm is the time without a new command before wardens are made ready: while commands begin, the processor is theirs.
 const calm = time.Second
 
-// Wardens that are ready are looked after so often; if they do not stay alive, or cannot be
-// started, the next ones are made after calm, and then after twice as long each time.
+// The interval for looking after ready wardens; if they do not stay alive, or cannot be started, the next ones are made after calm, and
+// then after twice as long each time.
 const lookAfter = 30 * time.Second
 
 // Reserve runs commands, the first of them by wardens that were ready before.
@@ -32,7 +31,7 @@ type Reserve struct {
 	rest  time.Duration // before the next one is made ready, since others did not stay
 }
 
-// spare is a warden whose command's output goes where is told later.
+// spare is a warden whose command's output gets its target later.
 type spare struct {
 	*Ready
 	output *lateWriter
@@ -43,7 +42,7 @@ func NewReserve(warden []string) *Reserve {
 	return &Reserve{warden: warden, wake: make(chan struct{}, 1)}
 }
 
-// Keep changes for how many commands that may begin at once wardens are kept.
+// Keep sets the number of commands that may begin at once, and so the number of wardens to keep.
 func (r *Reserve) Keep(commands int) {
 	r.mu.Lock()
 	r.size = min(commands, MostReady)
@@ -61,7 +60,7 @@ func (r *Reserve) Ready() int {
 	return len(r.spare)
 }
 
-// sift takes those out that have ended, and reports whether there were any. The caller holds mu.
+// sift removes wardens that have ended, and reports whether there were any. The caller holds mu.
 func (r *Reserve) sift() bool {
 	before := len(r.spare)
 	r.spare = slices.DeleteFunc(r.spare, func(s spare) bool {
@@ -78,10 +77,10 @@ func (r *Reserve) sift() bool {
 	return died
 }
 
-// tire has the next one made ready later. The caller holds mu.
+// tire delays the next warden. The caller holds mu.
 func (r *Reserve) tire() { r.rest = min(max(2*r.rest, calm), lookAfter) }
 
-// Fill keeps wardens ready until ctx ends, and ends those that are left.
+// Fill keeps wardens ready until ctx ends, and then ends the remaining ones.
 func (r *Reserve) Fill(ctx context.Context) {
 	defer r.drop(0)
 	for ctx.Err() == nil {
@@ -93,14 +92,14 @@ func (r *Reserve) Fill(ctx context.Context) {
 			continue
 		case <-r.wake:
 		}
-		select { // who wakes it up may have taken one: the processor is the command's
+		select { // a wake-up may mean that a warden was taken: the processor is for that command
 		case <-ctx.Done():
 		case <-time.After(min(wait, calm)):
 		}
 	}
 }
 
-// fill makes one warden ready, if one is missing, and returns after which time to look again.
+// fill makes one warden ready, if one is missing, and returns the time until the next look.
 func (r *Reserve) fill() time.Duration {
 	r.mu.Lock()
 	died := r.sift()
@@ -126,7 +125,7 @@ func (r *Reserve) fill() time.Duration {
 	ready, err := Prepare(Spec{Warden: r.warden, Stdout: output, Stderr: output})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil { // who runs a command is told why
+	if err != nil { // the caller of Run gets the reason
 		r.tire()
 		return r.rest
 	}
@@ -134,7 +133,7 @@ func (r *Reserve) fill() time.Duration {
 	return 10 * time.Millisecond
 }
 
-// drop ends all but so many.
+// drop ends all but keep of them.
 func (r *Reserve) drop(keep int) {
 	r.mu.Lock()
 	left := slices.Clone(r.spare[min(keep, len(r.spare)):])
@@ -162,7 +161,7 @@ func (r *Reserve) Run(ctx context.Context, s Spec) (Result, error) {
 // Try is [Try] with the Reserve's program.
 func (r *Reserve) Try(s Settings) error { return Try(r.warden, s) }
 
-// take is one that is ready, or the zero value.
+// take is a ready warden, or the zero value.
 func (r *Reserve) take() spare {
 	defer r.wakeUp()
 	r.mu.Lock()
@@ -180,11 +179,11 @@ func (r *Reserve) take() spare {
 func (r *Reserve) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it will be looked anyway
+	default: // Fill will look anyway
 	}
 }
 
-// lateWriter writes to where is told after it was handed out.
+// lateWriter is a writer whose target is set later.
 type lateWriter struct {
 	mu sync.Mutex
 	to io.Writer
@@ -196,7 +195,7 @@ func (w *lateWriter) set(to io.Writer) {
 	w.to = to
 }
 
-// Write implements io.Writer. What is written before there is a command nobody reads.
+// Write implements io.Writer. Output from before the command is dropped.
 func (w *lateWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	to := w.to
@@ -207,7 +206,7 @@ func (w *lateWriter) Write(b []byte) (int, error) {
 	return to.Write(b)
 }
 
-// ReadFrom implements io.ReaderFrom. Until a command says something it takes little room.
+// ReadFrom implements io.ReaderFrom. Until the command prints something it takes little memory.
 func (w *lateWriter) ReadFrom(r io.Reader) (int64, error) {
 	first := make([]byte, 512)
 	n, err := r.Read(first)

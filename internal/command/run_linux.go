@@ -20,22 +20,21 @@ import (
 	"baton/internal/command/warden"
 )
 
-// untilEvery is how often the deadline is asked for.
+// untilEvery is how often Run calls Until.
 const untilEvery = 50 * time.Millisecond
 
-// tellWithin is what the warden gets to take an order. One that does not is
-// stopped or gone, and its deadline is kept without us.
+// tellWithin is how long the warden may take to read an order. A warden that does not is stopped or gone, and its deadline is kept
+// without us.
 const tellWithin = 100 * time.Millisecond
 
-// tryWithin is how long a process gets to make settings that are tried out.
+// tryWithin is how long a process may take to apply settings in a trial.
 const tryWithin = 10 * time.Second
 
-// lastWords is how long the output is waited for when the warden has ended. Nothing is
-// left then that could write, unless the warden was killed.
+// lastWords is how long to wait for the output when the warden has ended. No process is left then that could write, unless the warden was
+// killed.
 const lastWords = 2 * time.Second
 
-// Ready is a guard and a warden that have begun and wait to be told their command: most
-// commands begin sooner than these two.
+// Ready is a guard and a warden that have begun and wait for their command: most commands begin sooner than these two.
 type Ready struct {
 	conn   net.Conn
 	guard  *exec.Cmd
@@ -43,8 +42,7 @@ type Ready struct {
 	err    error // of the guard's end, once it is joined
 }
 
-// Prepare starts the two for a command of which the streams, Warden and Leave are known.
-// Whoever calls it calls [RunReady] or Close.
+// Prepare starts the two for a command whose streams, Warden and Leave are fixed. The caller must call [RunReady] or Close.
 func Prepare(s Spec) (*Ready, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -56,23 +54,23 @@ func Prepare(s Spec) (*Ready, error) {
 		ExtraFiles: []*os.File{theirs},
 		// A group of its own: a signal to ours must not hit the warden.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-		// What a warden that was killed has left may keep the output open.
+		// Processes that a killed warden has left may keep the output open.
 		WaitDelay: lastWords,
 	}}
 	if s.Leave {
-		r.guard.WaitDelay = tellWithin // so may what is left on purpose
+		r.guard.WaitDelay = tellWithin // so may processes that were left on purpose
 	}
 	err = r.guard.Start()
 	_ = theirs.Close() // the warden has its own
 	if err != nil {
-		_ = ours.Close() // nobody is at the other end
+		_ = ours.Close() // no process has the other end
 		return nil, fmt.Errorf("start its warden: %w", err)
 	}
 	return r, nil
 }
 
-// runtimeSettings is what the two have of our environment, which may hold secrets: how Go
-// programs are to run. The command's comes with the command.
+// runtimeSettings is the part of our environment for the two: the variables of Go's runtime. The rest may hold secrets; the command's
+// environment comes with the command.
 func runtimeSettings() []string {
 	return slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
@@ -87,8 +85,8 @@ func (r *Ready) Alive() bool {
 	return err == nil && ended.Signo == 0
 }
 
-// left reports, once it is joined, whether it has ended by itself: if it told of no command
-// there was none. One that was killed may have begun what it could not tell of.
+// left reports, once it is joined, whether the guard has ended of its own accord: without a report of a command there was none. If it was
+// killed, it may have begun a command without a report.
 func (r *Ready) left() bool { return r.err == nil }
 
 // Close ends it, if it was not used.
@@ -97,21 +95,21 @@ func (r *Ready) Close() {
 	r.join()
 }
 
-// join waits until nothing is left, if the warden was killed, and for the output to be copied.
-// Only from then on is it bounded how long the output stays open after the guard's end.
+// join waits for the guard's end, until no process is left if the warden was killed, and for the output to be copied. Only from then on
+// the wait for the output has a bound.
 func (r *Ready) join() {
 	r.joined.Do(func() {
-		r.wake() // one that is stopped would not end
+		r.wake() // a stopped one would not end
 		r.err = r.guard.Wait()
 	})
 }
 
-// wake has both go on if somebody has stopped them: the guard passes it on.
+// wake continues both if they were stopped: the guard passes the signal on.
 func (r *Ready) wake() { _ = r.guard.Process.Signal(syscall.SIGCONT) }
 
 // run is [Run] for a command with the streams, Warden and Leave that it was prepared for.
 func (r *Ready) run(ctx context.Context, s Spec) (Result, error) {
-	defer r.conn.Close() // the warden has told all that it will
+	defer r.conn.Close() // the warden has sent all of its reports
 	group := 0
 	if s.Terminal {
 		group = terminalGroup()
@@ -139,15 +137,15 @@ func (r *Ready) run(ctx context.Context, s Spec) (Result, error) {
 	return result, nil
 }
 
-// begin gives the first order. Where hundreds start at once a time limit could be over before
-// the writing begins, so there is none before ctx ends.
+// begin gives the first order. When hundreds start at once, a time limit could be over before the writing begins, so there is none before
+// ctx ends.
 func (r *Ready) begin(ctx context.Context, first warden.Order) {
 	limited := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(limited)
 		_ = r.conn.SetWriteDeadline(time.Now().Add(lastWords))
 	})
-	_ = first.Write(r.conn) // if nobody takes it, there will be no report either
+	_ = first.Write(r.conn) // if the warden does not read it, there will be no report either
 	if !stop() {
 		<-limited
 	}
@@ -162,7 +160,7 @@ type running struct {
 	shared bool           // the command is in our own group, the terminal's
 }
 
-// attend passes orders on until the warden tells the end.
+// attend passes orders on until the warden reports the end.
 func (r *running) attend(ctx context.Context) (Result, error) {
 	reports := warden.Reports(r.conn)
 	ticker := time.NewTicker(untilEvery)
@@ -195,7 +193,7 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 				return Result{Code: m.Result.Code, Signal: syscall.Signal(m.Result.Signal),
 					Stopped: m.Result.Stopped, Rest: m.Result.Rest}, nil
 			}
-			// From now on there is something that signals can be passed on to.
+			// From now on there is a process to pass signals to.
 			r.pid, signals = m.Pid, r.spec.Signals
 			if r.spec.Begun != nil {
 				r.spec.Begun()
@@ -204,14 +202,14 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 	}
 }
 
-// Try makes settings in a process of its own, and ends it: the error says which the kernel refuses.
-// program is the Warden of a [Spec].
+// Try applies settings in a process of its own, and ends it: the error names the setting that the kernel refuses. program is the Warden
+// of a [Spec].
 func Try(program []string, s Settings) error {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return err
 	}
-	defer ours.Close() // all is read by then
+	defer ours.Close() // everything is read by then
 	launcher := &exec.Cmd{
 		Path: program[0], Args: []string{warden.LauncherName, warden.LaunchArgument},
 		Env: runtimeSettings(), ExtraFiles: []*os.File{theirs},
@@ -249,11 +247,11 @@ func (r *running) tell(o warden.Order) {
 		r.told = o.Until
 	}
 	_ = r.conn.SetWriteDeadline(time.Now().Add(tellWithin))
-	_ = o.Write(r.conn) // if nobody takes it, there will be no report either
+	_ = o.Write(r.conn) // if the warden does not read it, there will be no report either
 }
 
-// forsaken says what became of a command whose warden is gone. Its guard kills all that is
-// left; if that one is gone, too, what can still be found is the group.
+// forsaken is the error of a command whose warden is gone. Its guard kills all remaining processes; if the guard is gone, too, only the
+// process group can still be found.
 func (r *running) forsaken() error {
 	if r.pid == 0 {
 		return errNotBegun
@@ -264,9 +262,8 @@ func (r *running) forsaken() error {
 	return errors.New("its warden was killed, and the command with it")
 }
 
-// byTerminal says whether a signal comes from a terminal's key, which the command
-// feels by itself if it is in the terminal's group. Only the group in the foreground
-// gets those; a signal to one in the background was meant for us.
+// byTerminal reports whether a signal comes from a terminal's key, which reaches the command directly if it is in the terminal's group.
+// Only the group in the foreground gets those; a signal to a group in the background was meant for us.
 func byTerminal(s syscall.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false
@@ -276,16 +273,15 @@ func byTerminal(s syscall.Signal) bool {
 	return foreground == unix.Getpgrp()
 }
 
-// terminalGroup is our process group if our session has a terminal, else 0: the
-// command then gets a group of its own. What the standard streams are says nothing:
-// a password is asked for at /dev/tty, and there a group in the background is stopped.
+// terminalGroup is our process group if our session has a terminal, else 0: the command then gets a group of its own. The standard
+// streams do not decide it: a program reads a password from /dev/tty, and a group in the background is stopped there.
 func terminalGroup() int {
 	group := 0
 	onTerminal(func(int) { group = unix.Getpgrp() })
 	return group
 }
 
-// onTerminal does something with the terminal of our session, if there is one.
+// onTerminal calls do with the terminal of our session, if there is one.
 func onTerminal(do func(fd int)) {
 	fd, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -13,34 +13,31 @@ import (
 )
 
 const (
-	// outputKept is how much of what a command prints its error quotes.
+	// outputKept is how many bytes of a command's output its error quotes.
 	outputKept = 512
-	// closeWithin is how long something that the command has left in the background may
-	// keep its output open.
+	// closeWithin is how long a background process of the command may keep its output open.
 	closeWithin = time.Second
 )
 
 // Command runs a program for each event, with the event as JSON on its standard input.
 // It has delivered it if it ends with exit code 0.
 //
-// No warden watches over it as over a job's command: that one must be dead before the
-// lease can have ended, since the next leader may start the same. This one touches
-// nothing that the lease guards; it may well run after the lock is gone, and does when
-// it reports the last run of a term. If this process is killed it ends by itself.
+// It has no warden as a job's command has: a job's command must be dead before the lease can have ended, since the next leader may start
+// the same one. This one changes no data that the lease guards; it may run after the lock is gone, and does when it reports the last run
+// of a term. If this process is killed, the command ends on its own.
 type Command struct {
 	argv   []string
 	env    []string
 	filter func() Filter
 }
 
-// Filter passes on what may be reported of what a command prints; with last nothing more comes.
+// Filter passes on the part of a command's output that may be reported; last marks the end of the output.
 type Filter func(text []byte, last bool, out func([]byte))
 
 // NewCommand runs argv with that environment.
 func NewCommand(argv, env []string) *Command { return &Command{argv: argv, env: env} }
 
-// Filter has what the command prints go through a filter, a new one for each event, before
-// any of it is reported.
+// Filter filters the command's output, with a new filter for each event, before it is reported.
 func (c *Command) Filter(make func() Filter) *Command {
 	c.filter = make
 	return c
@@ -64,7 +61,7 @@ func (c *Command) Send(ctx context.Context, e Event) error {
 	ownGroup(cmd)
 	err = cmd.Run()
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it has ended well, and left something running
+	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it has ended well, and left a process running
 		return nil
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = errors.New("it did not end in time and was killed")

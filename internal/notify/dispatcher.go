@@ -15,7 +15,7 @@ import (
 // queueMost is how many events wait for a target.
 const queueMost = 1000
 
-// Outcome is what became of an event for a target.
+// Outcome is the outcome of an event for a target.
 type Outcome string
 
 // The outcomes.
@@ -35,21 +35,20 @@ type Route struct {
 	Target      Target
 	Timeout     time.Duration // of one attempt
 	GiveUpAfter time.Duration // of all of them
-	// Latest: a waiting event is of no use any more when there is a later one.
+	// Latest: a waiting event is useless once there is a later one.
 	Latest bool
-	// Pace is how many attempts the target bears; no limit if it is zero.
+	// Pace bounds the attempts for the target; zero: no limit.
 	Pace service.Pace
 }
 
-// Dispatcher delivers events. Its methods may be called at any time, and but for Close
-// they return at once.
+// Dispatcher delivers events. Its methods may be called at any time, and except for Close they return at once.
 type Dispatcher struct {
 	log    *zap.Logger
 	report func(target string, o Outcome, events int)
 
 	mu      sync.Mutex
 	lanes   map[string]*lane
-	closing bool // nothing is taken any more
+	closing bool // no more events are taken
 	hurry   chan struct{}
 	wg      sync.WaitGroup
 }
@@ -60,8 +59,8 @@ func NewDispatcher(log *zap.Logger, report func(target string, o Outcome, events
 	return &Dispatcher{log: log, report: report, lanes: map[string]*lane{}, hurry: make(chan struct{})}
 }
 
-// Update replaces the targets. What waits for one whose name stays is delivered as the
-// new one says, at once if it was waiting to be tried again; for one that has gone it is dropped.
+// Update replaces the targets. Events for a target that keeps its name are delivered by the new route, at once if they waited for the
+// next attempt; those for a removed target are dropped.
 func (d *Dispatcher) Update(routes []Route) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +84,7 @@ func (d *Dispatcher) Update(routes []Route) {
 	}
 }
 
-// Send has an event delivered to a target of that name; without one nothing happens.
+// Send puts an event into the queue of the target of that name; without one nothing happens.
 func (d *Dispatcher) Send(name string, e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,8 +103,8 @@ func (d *Dispatcher) Send(name string, e Event) {
 	}
 }
 
-// Try makes one attempt now, past what waits for the target: whether it takes an event is asked by
-// a person. known is false if there is no target of that name.
+// Try makes one attempt now, ahead of the queue: an operator wants to know whether the target takes an event. known is false if there is
+// no target of that name.
 func (d *Dispatcher) Try(ctx context.Context, name string, e Event) (known bool, err error) {
 	d.mu.Lock()
 	l := d.lanes[name]
@@ -137,8 +136,8 @@ func (d *Dispatcher) drop(l *lane, n int) {
 	}
 }
 
-// Close takes no further event, tries what waits at once and again and again, and
-// returns when all is done with, or ctx ends. What is left then is given up.
+// Close takes no further event, tries the waiting ones at once and repeatedly, and returns when all are finished, or ctx ends. The
+// remaining ones are given up.
 func (d *Dispatcher) Close(ctx context.Context) {
 	d.mu.Lock()
 	if !d.closing {

@@ -1,13 +1,11 @@
-// Package notify sends what has happened to people and programs: it posts JSON to a
-// webhook, or runs a command with it.
+// Package notify sends events to people and programs: it posts JSON to a webhook, or runs a command with it.
 //
 // # Model
 //
 //	Send ──── a queue for each target ──── one goroutine while there is something in it ──── Target
 //
-// [Dispatcher.Send] puts an [Event] into the queue of a target and returns: whatever
-// the target does, the sender does not wait for it. The events of a target are delivered one after
-// the other, in order.
+// [Dispatcher.Send] puts an [Event] into the queue of a target and returns: the sender never waits for the target. The events of a target
+// are delivered one after the other, in order.
 //
 // # What fails, and what then
 //
@@ -18,9 +16,9 @@
 //   - A target hangs: every attempt has a deadline.
 //   - A queue is full: the oldest event goes, and is counted.
 //   - The answer to a delivery is lost: the event is delivered twice, with the same id.
-//   - The process ends: [Dispatcher.Close] goes on for as long as it is allowed to. What
-//     is then left, and what a killed process had in its queues, is lost.
+//   - The process ends: [Dispatcher.Close] goes on for as long as it is allowed to. Events
+//     that are left then, and those in the queues of a killed process, are lost.
 //
-// Addresses and tokens are secrets. They are read anew for every attempt, and are in no
-// error and no log: a target is known by its name.
+// Addresses and tokens are secrets. They are read again for every attempt, and are in no error and no log: a target is identified by its
+// name.
 package notify

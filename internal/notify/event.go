@@ -2,7 +2,7 @@ package notify
 
 import "time"
 
-// Kind is what an event is about.
+// Kind is the subject of an event.
 type Kind string
 
 // The kinds.
@@ -13,20 +13,20 @@ const (
 	Late          Kind = "late"
 	DeadLetters   Kind = "dead_letters"
 	LeaderChanged Kind = "leader_changed"
-	// Test is sent when it is ordered, to any target.
+	// Test is sent by an order, to any target.
 	Test Kind = "test"
 )
 
-// Event is what is reported. Its JSON is what others program against: names stay.
+// Event is the content of a notification. Programs of others read its JSON: so names must stay.
 type Event struct {
 	ID      string    `json:"id"` // the same in every attempt to deliver it
 	Kind    Kind      `json:"event"`
 	At      time.Time `json:"at"`
 	Text    string    `json:"text"`    // one sentence for people
-	NodeID  string    `json:"node_id"` // that leads, or of a run: that it ran on
+	NodeID  string    `json:"node_id"` // the leader; for a run, the node that it ran on
 	LockKey string    `json:"lock_key"`
 	Epoch   int64     `json:"epoch,omitzero"`
-	From    string    `json:"from,omitzero"` // who led before
+	From    string    `json:"from,omitzero"` // the leader before
 
 	Job     string    `json:"job,omitzero"`
 	RunID   string    `json:"run_id,omitzero"`

@@ -18,26 +18,26 @@ const (
 	againLast = 200 * time.Millisecond // while the process ends
 )
 
-// lane is a target and what waits for it. The dispatcher's lock guards it, but for ctx and nudged.
+// lane is a target and its queue. The dispatcher's lock guards it, except ctx and nudged.
 type lane struct {
 	name   string
 	route  Route
 	queue  []waiting
-	busy   bool            // a goroutine is at it
-	ctx    context.Context // ends when nothing is to be delivered any more
+	busy   bool            // a goroutine delivers
+	ctx    context.Context // ends when no more events are to be delivered
 	end    context.CancelFunc
 	nudged chan struct{}
 
 	dropped int // since the last line of the log
 	noticed time.Time
 
-	// The goroutine's own, from one to the next.
+	// Used by that goroutine only, from one to the next.
 	pause *backoff.ExponentialBackOff
 	said  saying
 	tries []time.Time // the latest attempts, for the target's pace
 }
 
-// waiting is an event that is to be delivered.
+// waiting is an event in the queue.
 type waiting struct {
 	event Event
 	since time.Time
@@ -49,7 +49,7 @@ func newLane(r Route, log *zap.Logger) *lane {
 	return l
 }
 
-// push takes an event and returns how many had to go for it.
+// push adds an event and returns how many were dropped for it.
 func (l *lane) push(e Event, now time.Time) (dropped int) {
 	if l.route.Latest {
 		l.queue = l.queue[:0]
@@ -63,14 +63,14 @@ func (l *lane) push(e Event, now time.Time) (dropped int) {
 	return dropped
 }
 
-// clear forgets what waits, and returns how much that was.
+// clear drops the queue, and returns its length.
 func (l *lane) clear() int {
 	n := len(l.queue)
 	l.queue = nil
 	return n
 }
 
-// nudge has a pause between attempts cut short.
+// nudge cuts a pause between attempts short.
 func (l *lane) nudge() {
 	select {
 	case l.nudged <- struct{}{}:
@@ -78,7 +78,7 @@ func (l *lane) nudge() {
 	}
 }
 
-// drain delivers what waits for a target until nothing does.
+// drain delivers the events of a queue until it is empty.
 func (d *Dispatcher) drain(l *lane) {
 	for {
 		d.mu.Lock()
@@ -94,12 +94,12 @@ func (d *Dispatcher) drain(l *lane) {
 	}
 }
 
-// deliver tries one event until it is done with. The pauses go on from one event to the
-// next: a target that is away is not asked more often because much waits for it.
+// deliver tries one event until it is delivered or given up. The pauses go on from one event to the next: a long queue must not cause
+// more frequent attempts at a target that is away.
 func (d *Dispatcher) deliver(l *lane, w waiting) Outcome {
 	for attempt := 1; ; attempt++ {
 		d.keepPace(l, d.routeOf(l).Pace)
-		route := d.routeOf(l) // a reload may have changed it, also since
+		route := d.routeOf(l) // a reload may have changed it
 		err := try(l.ctx, route, w.event)
 		switch {
 		case err == nil:
@@ -141,8 +141,8 @@ func try(ctx context.Context, r Route, e Event) error {
 	return r.Target.Send(ctx, e)
 }
 
-// keepPace waits until one more attempt is within what the target bears. The end of the process is
-// not waited out: one message too many beats one that is lost.
+// keepPace waits until the target's pace allows one more attempt. At the end of the process it does not wait: one message too many is
+// better than a lost one.
 func (d *Dispatcher) keepPace(l *lane, p service.Pace) {
 	if p.Most > 0 {
 		l.tries = l.tries[max(0, len(l.tries)-p.Most):]
@@ -212,7 +212,7 @@ func (s *saying) again(r Route, e Event, attempt int, err error) {
 	s.log.Log(level, "a notification was not delivered; it is tried again", fields(r, e, attempt, err)...)
 }
 
-// failed reports an event that is not delivered: the same no more than once a minute.
+// failed reports an undelivered event: the same one at most once a minute.
 func (s *saying) failed(what string, r Route, e Event, attempt int, err error) {
 	level := zap.ErrorLevel
 	if text := what + err.Error(); text == s.text && time.Since(s.at) < sayAgain {

@@ -2,7 +2,7 @@ package notify
 
 import "strings"
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the written text.
 type tail struct {
 	most int
 	kept []byte
@@ -17,8 +17,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// filtered is a tail of what a filter passes on: a secret that begins before the tail would
-// leave its end in it.
+// filtered is a tail of a filter's output: otherwise the end of a secret that begins before the tail would stay in it.
 type filtered struct {
 	to      *tail
 	through Filter // nil: everything
@@ -35,7 +34,7 @@ func (f *filtered) Write(p []byte) (int, error) {
 
 func (f *filtered) keep(p []byte) { _, _ = f.to.Write(p) } // it takes everything
 
-// String is the end of it all, on one line.
+// String is the end of the output, on one line.
 func (f *filtered) String() string {
 	if f.through != nil {
 		f.through(nil, true, f.keep)
@@ -43,7 +42,7 @@ func (f *filtered) String() string {
 	return f.to.String()
 }
 
-// String is it on one line.
+// String is the text on one line.
 func (t *tail) String() string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(string(t.kept), "�")), " ")
 }

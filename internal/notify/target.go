@@ -6,11 +6,11 @@ import (
 	"baton/internal/notify/service"
 )
 
-// Target delivers events somewhere. Send returns soon after ctx ends. Its error has no
-// secret in it; one that matches [ErrRefused] means that trying again is of no use.
+// Target delivers events somewhere. Send returns soon after ctx ends. Its error contains no secret; if it matches [ErrRefused], another
+// try is useless.
 type Target interface {
 	Send(ctx context.Context, e Event) error
 }
 
-// ErrRefused is what a target answers that will never take an event.
+// ErrRefused means that the target will never take the event.
 var ErrRefused = service.ErrRefused

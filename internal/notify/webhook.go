@@ -20,7 +20,7 @@ const (
 	drainMost = 64 << 10
 	// idleFor is how long a connection is kept.
 	idleFor = 30 * time.Second
-	// maxRedirects is how often one is followed, all on the same host.
+	// maxRedirects is how many redirects are followed, all on the same host.
 	maxRedirects = 3
 )
 
@@ -33,8 +33,8 @@ type Webhook struct {
 	client  *http.Client
 }
 
-// NewWebhook posts events in the format of a service. address and token are asked for every
-// attempt; their errors must not contain a secret. A token of "" is not used.
+// NewWebhook posts events in the format of a service. address and token are called for every attempt; their errors must not contain a
+// secret. A token of "" is not used.
 func NewWebhook(f service.Format, address, token func() (string, error)) *Webhook {
 	return newWebhook(http.MethodPost, f, address, token)
 }
@@ -55,8 +55,8 @@ func newWebhook(method string, format service.Format, address, token func() (str
 	}}
 }
 
-// follow follows a redirect to the same host with the same method. Never send token or event to
-// another host; a POST that became a GET would deliver nothing and seem to have.
+// follow follows a redirect to the same host with the same method. Never send token or event to another host; a POST turned into a GET
+// would deliver nothing and look like a success.
 func follow(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > maxRedirects || next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme || next.Method != first.Method {
@@ -92,7 +92,7 @@ func (w *Webhook) Send(ctx context.Context, e Event) error {
 		return unreachable(ctx, err)
 	}
 	defer resp.Body.Close()
-	// An answer that is cut short has said what counts, or Judge finds it incomplete.
+	// An answer that is cut short has its important part, or Judge finds it incomplete.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, drainMost))
 	return w.format.Judge(service.Answer{Status: resp.StatusCode, RetryAfter: resp.Header.Get("Retry-After"), Body: body})
 }
@@ -128,8 +128,8 @@ func (w *Webhook) encode(e Event, token string) ([]byte, error) {
 	return w.format.Encode(service.Message{JSON: text, Text: e.Text}, token)
 }
 
-// unreachable says why there was no answer. The errors of net/http quote the address,
-// and what a server has sent: which may quote it, too. So only what is known not to is reported.
+// unreachable explains why there was no answer. The errors of net/http quote the address, and parts of a server's answer; that may
+// contain the address, too. So only errors that certainly do not are reported.
 func unreachable(ctx context.Context, err error) error {
 	var network *net.OpError
 	var name *net.DNSError

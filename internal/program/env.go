@@ -13,17 +13,16 @@ import (
 	"baton/internal/secret"
 )
 
-// keptBack are the variables of the daemon that a command does not get; those that
-// end in _ are the beginnings of names.
+// keptBack are the variables of the daemon that a command does not get; names that end in _ are prefixes.
 var keptBack = []string{
 	// With these a command could report the daemon as ready or alive to systemd.
 	"NOTIFY_SOCKET", "WATCHDOG_",
-	// They speak of descriptors and a process that are not the command's.
+	// They describe descriptors and a process that the command does not have.
 	"LISTEN_", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID",
-	// What the daemon was started by is no parent of a run. Where and how it sends its own traces is not where a
-	// command does, and the headers are secret.
+	// The program that started the daemon is no parent of a run. The daemon's settings for its own traces are not for a command, and the
+	// headers are secret.
 	"TRACEPARENT", "TRACESTATE", "BAGGAGE", "OTEL_",
-	// The daemon's own secrets. A job names those that are its business.
+	// The daemon's own secrets. A job names the ones that it needs.
 	"CREDENTIALS_DIRECTORY",
 	// The daemon's settings, with passwords in some. See kept for the rest.
 	"BATON_",
@@ -33,8 +32,8 @@ var keptBack = []string{
 // wait for a lock that a caller of this daemon holds.
 var kept = []string{"BATON_CONFIG", held.Locks}
 
-// environment is what the command of a run gets, and what of it is secret. Of
-// variables with the same name the last one counts. login is what is known of its user.
+// environment is the environment of a run's command, and its secrets. Of variables with the same name the last one counts. login are the
+// variables of its user.
 func (c *Program) environment(r job.Run, login map[string]string) (env, secrets []string, err error) {
 	set := map[string]string{}
 	for _, e := range c.o.Environ {
@@ -69,8 +68,8 @@ func (c *Program) environment(r job.Run, login map[string]string) (env, secrets 
 	return env, secrets, nil
 }
 
-// identify names the run to the command, and under which term: enough to fence
-// what it writes elsewhere, and for `baton lock` to know that it holds the lock.
+// identify gives the command the run's ids, and those of the term: enough to fence its writes elsewhere, and for `baton lock` to
+// recognise that it holds the lock.
 func (c *Program) identify(r job.Run, set map[string]string) {
 	epoch := strconv.FormatInt(r.Term.Epoch, 10)
 	lock := held.Lock{Key: c.o.LockKey, Owner: r.Term.Owner, Epoch: r.Term.Epoch}
@@ -88,7 +87,7 @@ func (c *Program) identify(r job.Run, set map[string]string) {
 	if !r.Slot.IsZero() {
 		zone, err := time.LoadLocation(c.config.TimeZone)
 		if err != nil {
-			zone = time.UTC // the configuration is checked: it cannot be
+			zone = time.UTC // impossible: the configuration was checked
 		}
 		set["BATON_SLOT"] = r.Slot.In(zone).Format(time.RFC3339)
 	}

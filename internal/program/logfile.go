@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// logPending is how much of the output waits for the disk.
+	// logPending is how much of the output may wait for the disk.
 	logPending = 1 << 20
-	// logPatience is how long the command waits for a disk that takes nothing.
+	// logPatience is how long the command waits for a disk that accepts no data.
 	logPatience = 5 * time.Second
 	// logLast is how long the end of a run waits for the disk.
 	logLast = 2 * time.Second
-	// logLooked is how often it is checked that the file is still the one of that name.
+	// logLooked is how often the goroutine checks that the file still has its name.
 	logLooked = time.Second
 )
 
-// logFile appends output to a file. A disk that is full, or hangs, ends that, and never the run:
-// the file is written by a goroutine of its own, which may not come back.
+// logFile appends output to a file. A full or hanging disk ends the log file, and never the run: the file is written by a goroutine of
+// its own, which may not come back.
 type logFile struct {
 	path string
 	log  *zap.Logger
 
 	mu      sync.Mutex
 	pending []byte
-	given   bool          // up: nothing more is written
-	closing bool          // nothing more comes
-	changed chan struct{} // has room for one: something of the above has changed, for the writer
-	room    chan struct{} // the same, for who waits for room
+	given   bool          // gave up: nothing more is written
+	closing bool          // no more output comes
+	changed chan struct{} // has room for one: a change for the writer
+	room    chan struct{} // the same, for a caller that waits for room
 	done    chan struct{}
 }
 
@@ -53,8 +53,8 @@ func openLog(path string, log *zap.Logger) (*logFile, error) {
 	return l, nil
 }
 
-// appendTo opens a regular file, not one that a link names: whoever may write to its directory
-// could otherwise choose which of the daemon's files is appended to.
+// appendTo opens a regular file, and does not follow a symbolic link: a user with write access to its directory could otherwise choose
+// the daemon's file to append to.
 func appendTo(path string) (*os.File, error) {
 	const mode = 0o640
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
@@ -70,7 +70,7 @@ func appendTo(path string) (*os.File, error) {
 	return file, nil
 }
 
-// appendable says why no output could be appended to a file, which need not be there yet.
+// appendable explains why no output could be appended to a file, which may be missing yet.
 func appendable(path string) error {
 	if path == "" {
 		return nil
@@ -89,7 +89,7 @@ func appendable(path string) error {
 	return nil
 }
 
-// regular closes what is none.
+// regular closes a file that is not regular, and returns an error.
 func regular(file *os.File) error {
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -101,7 +101,7 @@ func regular(file *os.File) error {
 	return nil
 }
 
-// write takes a piece of the output. It waits for room, for a while.
+// write takes a piece of the output. It waits for room, up to a limit.
 func (l *logFile) write(text []byte) {
 	patience := time.Now().Add(logPatience)
 	for {
@@ -128,7 +128,7 @@ func (l *logFile) write(text []byte) {
 	}
 }
 
-// giveUp says once why no more is written.
+// giveUp reports once why no more is written.
 func (l *logFile) giveUp(why error) {
 	l.mu.Lock()
 	before := l.given
@@ -141,7 +141,7 @@ func (l *logFile) giveUp(why error) {
 	}
 }
 
-// close waits until all is written, for a while.
+// close waits until all is written, up to a limit.
 func (l *logFile) close(within time.Duration) {
 	l.mu.Lock()
 	l.closing = true
@@ -158,7 +158,7 @@ func (l *logFile) close(within time.Duration) {
 	}
 }
 
-// keepWriting writes what is pending until nothing more comes.
+// keepWriting writes pending output until no more comes.
 func (l *logFile) keepWriting(file *os.File) {
 	defer close(l.done)
 	defer func() {
@@ -202,13 +202,13 @@ func (l *logFile) current(file *os.File) *os.File {
 	}
 	next, err := appendTo(l.path)
 	if err != nil {
-		return file // as good as any: it is ours still
+		return file // still usable: it is ours
 	}
 	_ = file.Close() // all of it was written
 	return next
 }
 
-// wake leaves word in a channel that has room for one.
+// wake puts an entry into a channel that has room for one.
 func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

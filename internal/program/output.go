@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// shipFirst is when the first one goes: most commands have ended by then.
+	// shipFirst is the time before the first piece: most commands have ended by then.
 	shipFirst = 100 * time.Millisecond
 	// shipEvery is the time between two pieces of a run's output that go to Redis.
 	shipEvery = 500 * time.Millisecond
@@ -23,22 +23,21 @@ const (
 	shipLast = 500 * time.Millisecond
 	// shipWithin bounds one attempt.
 	shipWithin = 5 * time.Second
-	// keepTail is how much of the output stands in the history.
+	// keepTail is how much of the output goes into the history.
 	keepTail = 4 << 10
 )
 
-// printout is what a command prints: it keeps the end, and has it shipped. Writing to
-// it never waits for that.
+// printout receives the output of a command: it keeps the end, and ships it to the store. Writing to it never waits for the store.
 type printout struct {
 	secrets *secret.Redactor
 	ship    func(ctx context.Context, offset int64, text []byte) error
-	file    *logFile // nil: none
+	file    *logFile // nil: no file
 	log     *zap.Logger
 
 	mu      sync.Mutex
 	end     tailBuffer
 	shipper sync.WaitGroup
-	over    chan struct{}      // closed: nothing more is printed
+	over    chan struct{}      // closed at the end of the output
 	abandon context.CancelFunc // ends the shipping; nil: it has not begun
 }
 
@@ -49,13 +48,13 @@ func newPrintout(secrets []string, keep int, ship func(context.Context, int64, [
 	}
 }
 
-// Write takes what the command prints.
+// Write takes output of the command.
 func (p *printout) Write(text []byte) (int, error) {
 	p.toFile(p.pass(text, false))
 	return len(text), nil
 }
 
-// pass takes text without its secrets into what is kept, and returns it for the file.
+// pass adds text without its secrets to the end that is kept, and returns it for the file.
 func (p *printout) pass(text []byte, last bool) (clean []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,14 +68,14 @@ func (p *printout) pass(text []byte, last bool) (clean []byte) {
 	return clean
 }
 
-// toFile waits for the disk, without the lock: what is kept is shipped meanwhile.
+// toFile waits for the disk, without the lock: shipping goes on meanwhile.
 func (p *printout) toFile(text []byte) {
 	if p.file != nil && len(text) > 0 {
 		p.file.write(text)
 	}
 }
 
-// beginShipping begins with the first that is printed. The lock is held.
+// beginShipping begins at the first output. The lock is held.
 func (p *printout) beginShipping() {
 	if p.end.total == 0 || p.abandon != nil || p.ship == nil {
 		return
@@ -86,8 +85,8 @@ func (p *printout) beginShipping() {
 	p.shipper.Go(func() { p.keepShipping(ctx) })
 }
 
-// ReadFrom reads all that the command prints: with a small buffer, as most print
-// little and many may run at a time, until one is filled.
+// ReadFrom reads all of the command's output: it starts with a small buffer, until one is filled, since most commands print little and
+// many may run at a time.
 func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
 	buffer := make([]byte, 2<<10)
 	for {
@@ -108,7 +107,7 @@ func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// close ends the printing, and waits for what is left to be shipped, for a while.
+// close ends the output, and waits until the rest is shipped, up to a limit.
 func (p *printout) close(within time.Duration) {
 	p.toFile(p.pass(nil, true))
 	p.mu.Lock()
@@ -126,7 +125,7 @@ func (p *printout) close(within time.Duration) {
 		p.shipper.Wait()
 		close(shipped)
 	}()
-	select { // what is under way when the time is over may come late: nothing waits for it
+	select { // a request under way when the time is over may finish late: no caller waits for it
 	case <-shipped:
 	case <-time.After(max(within, 0)):
 	}
@@ -138,13 +137,13 @@ func (p *printout) tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, text := p.end.from(p.end.total - keepTail)
-	for len(text) > 0 && !utf8.RuneStart(text[0]) { // a part of one that was cut
+	for len(text) > 0 && !utf8.RuneStart(text[0]) { // the rest of a character that was cut
 		text = text[1:]
 	}
 	return strings.ToValidUTF8(string(text), string(utf8.RuneError))
 }
 
-// keepShipping ships what is new, again and again, until nothing more comes.
+// keepShipping ships new output, again and again, until no more comes.
 func (p *printout) keepShipping(ctx context.Context) {
 	shipped, trouble := int64(0), false
 	for wait, last := shipFirst, false; ; wait = shipEvery {
@@ -163,7 +162,7 @@ func (p *printout) keepShipping(ctx context.Context) {
 			switch {
 			case err == nil:
 				shipped = offset + int64(len(text))
-			case !trouble: // once: the run goes on, and what is kept is tried again
+			case !trouble: // once: the run goes on, and the same piece is tried again
 				trouble = true
 				p.log.Warn("cannot keep what the command prints", zap.Error(err))
 			}
@@ -174,11 +173,11 @@ func (p *printout) keepShipping(ctx context.Context) {
 	}
 }
 
-// tailBuffer is the end of what was written to it: a ring that grows up to its limit.
+// tailBuffer is the end of the written text: a ring that grows up to its limit.
 type tailBuffer struct {
 	limit int
 	ring  []byte
-	total int64 // that was ever written; the last byte is before total % len(ring)
+	total int64 // bytes ever written; the last one is before total % len(ring)
 }
 
 func (b *tailBuffer) write(text []byte) {
@@ -194,7 +193,7 @@ func (b *tailBuffer) write(text []byte) {
 	}
 }
 
-// grow makes room for need bytes in all. Before it is full the ring is in order.
+// grow makes room for need bytes in all. Before it is full, the ring is in order.
 func (b *tailBuffer) grow(need int) {
 	size := max(len(b.ring), 1<<10)
 	for size < need {
@@ -205,7 +204,7 @@ func (b *tailBuffer) grow(need int) {
 	b.ring = ring
 }
 
-// from copies what is there from an offset on, and says where that begins.
+// from copies the text from an offset on, as far as it is kept, and returns where it begins.
 func (b *tailBuffer) from(offset int64) (int64, []byte) {
 	size := int64(len(b.ring))
 	offset = max(offset, b.total-size, 0)

@@ -1,6 +1,5 @@
-// Package program runs the command of a job, once per run: with its environment and its
-// secrets, and so that it is dead before the lock may be another node's. What it prints is
-// kept, without the secrets.
+// Package program runs the command of a job, once per run: with its environment and its secrets, and so that it is dead before the lock
+// may be another node's. It keeps the command's output, without the secrets.
 package program
 
 import (
@@ -22,7 +21,7 @@ import (
 	"baton/internal/job"
 )
 
-// Options are what a command job needs of the node and of the term.
+// Options are the parts of the node and of the term that a command job needs.
 type Options struct {
 	Wardens *command.Reserve
 	LockKey string
@@ -30,31 +29,31 @@ type Options struct {
 	Environ []string
 	// UntilHardStop is how much longer this node leads for certain.
 	UntilHardStop func() time.Duration
-	// Drain is the time before the hard stop in which everything ends. Finish of it, at
-	// most half, is the runner's, to report how the run has ended.
+	// Drain is the time before the hard stop in which everything ends. Finish is the runner's part of it, at most half, to report the end
+	// of the run.
 	Drain, Finish time.Duration
-	// Known are the node's own secrets, which a command may print all the same; nil: none.
+	// Known are the node's own secrets, which a command might print; nil: none.
 	Known func() []string
-	// Traceparent is the W3C Trace Context of a run, by its ID, for the variable of that name; "" or nil: there is none.
+	// Traceparent is the W3C Trace Context of a run, by its ID, for the variable of that name; "" or nil: there is no such context.
 	Traceparent func(runID string) string
-	// Output keeps the last Keep bytes of what is printed, for MaxAge; nil: nothing does.
+	// Output keeps the last Keep bytes of the output, for MaxAge; nil: the output is not kept.
 	Output outputStore
 	Keep   int
 	MaxAge time.Duration
 	Log    *zap.Logger
 }
 
-// outputStore keeps what commands print.
+// outputStore keeps the output of commands.
 type outputStore interface {
 	AppendOutput(ctx context.Context, o Output) error
 }
 
-// Output is a piece of what a run has printed.
+// Output is a piece of a run's output.
 type Output struct {
 	Job, RunID string
-	Offset     int64 // of Text, from where the run's output begins
+	Offset     int64 // of Text, from the beginning of the run's output
 	Text       []byte
-	MaxAge     time.Duration // since the last piece, after which nothing of it is kept
+	MaxAge     time.Duration // since the last piece; then the output is dropped
 }
 
 // Program is a job that runs a command, in one term.
@@ -110,7 +109,7 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 	return res, c.judge(result)
 }
 
-// spec is what a run of the command needs and is known before it, and its secrets.
+// spec is the command with everything that is fixed before a run, and its secrets.
 func (c *Program) spec(r job.Run) (s command.Spec, secrets []string, err error) {
 	settings, who, err := settingsOf(c.config)
 	if err != nil {
@@ -134,7 +133,7 @@ func (c *Program) spec(r job.Run) (s command.Spec, secrets []string, err error) 
 	}, secrets, nil
 }
 
-// files opens what the command reads, and where its output is appended; nil for what there is none.
+// files opens the command's input, and the file for its output; nil for a missing setting.
 func (c *Program) files(log *zap.Logger) (input *os.File, output *logFile, err error) {
 	if c.config.Stdin != "" {
 		input, err = os.OpenFile(c.config.Stdin, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not keep us
@@ -154,7 +153,7 @@ func (c *Program) files(log *zap.Logger) (input *os.File, output *logFile, err e
 	return input, output, err
 }
 
-// Startable says why a job's command would not start here. It writes nothing.
+// Startable explains why a job's command would not start here. It writes nothing.
 func Startable(j config.Job, nodeID string) error {
 	c := New(j, nil, Options{Environ: os.Environ()})
 	if _, _, err := c.spec(job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}); err != nil {
@@ -163,7 +162,7 @@ func Startable(j config.Job, nodeID string) error {
 	return appendable(j.LogFile)
 }
 
-// argv is the command line: with shell: true the text is a shell's.
+// argv is the command line: with shell: true the text is for a shell.
 func (c *Program) argv() []string {
 	if c.config.Shell {
 		return []string{"/bin/sh", "-c", c.config.Command[0]}
@@ -171,9 +170,8 @@ func (c *Program) argv() []string {
 	return c.config.Command
 }
 
-// limit is how much longer the command may live: so that its end can be reported before
-// the hard stop, too. A lock that was lost may be another node's already: then there is
-// no waiting for a long grace.
+// limit is how much longer the command may live: its end must be reported before the hard stop, too. A lost lock may be another node's
+// already: then a long grace is cut short.
 func (c *Program) limit(ctx context.Context) func() time.Duration {
 	var ended time.Time
 	return func() time.Duration {
@@ -188,7 +186,7 @@ func (c *Program) limit(ctx context.Context) func() time.Duration {
 	}
 }
 
-// ship has the store keep a piece of the run's output; nil without a store.
+// ship makes the store keep a piece of the run's output; nil without a store.
 func (c *Program) ship(r job.Run) func(ctx context.Context, offset int64, text []byte) error {
 	if c.o.Output == nil {
 		return nil
@@ -198,7 +196,7 @@ func (c *Program) ship(r job.Run) func(ctx context.Context, offset int64, text [
 	}
 }
 
-// errLeaseRanOut is why a command is ended without an order.
+// errLeaseRanOut is the reason when a command is ended without an order.
 var errLeaseRanOut = errors.New("it was ended before the lease could run out, which had not been renewed in time: " +
 	"redis does not answer, or this host was too busy")
 
@@ -216,16 +214,15 @@ func (c *Program) judge(r command.Result) error {
 	return nil
 }
 
-// stopped is the error of a command that ended by order: why it was is the
-// runner's to say.
+// stopped is the error of a command that ended by order: the runner gives the reason.
 type stopped struct{ result command.Result }
 
 func (e *stopped) Error() string { return fmt.Sprintf("it was told to end (%v)", e.result) }
 
-// Is makes it the error of work that did as its context said.
+// Is makes it match the error of work that ended with its context.
 func (e *stopped) Is(err error) bool { return err == context.Canceled }
 
-// notRun says why a command was not run, or what became of it.
+// notRun explains why a command was not run, or its end.
 func (c *Program) notRun(name string, r job.Run, err error) error {
 	var unusable *command.UnusableError
 	switch errno := syscall.Errno(0); {
@@ -243,7 +240,7 @@ func (c *Program) notRun(name string, r job.Run, err error) error {
 	return err
 }
 
-// enterable says why a directory cannot be entered, else the command would be called missing.
+// enterable explains why a directory cannot be entered; otherwise the error would call the command missing.
 func enterable(what, dir string) error {
 	if dir == "" {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"baton/internal/config"
 )
 
-// account is a user and group of this host, as a command gets them.
+// account is a user and group of this host, for a command.
 type account struct {
 	rights *command.User // nil: the daemon's
-	// variables are what programs expect of a login.
+	// variables are the variables that programs expect of a login.
 	variables map[string]string
 }
 
-// settingsOf are what a command has otherwise than the daemon.
+// settingsOf are the settings of a command that differ from the daemon's.
 func settingsOf(j config.Job) (command.Settings, account, error) {
 	s := command.Settings{Limits: limitsOf(j.Limits)}
 	if j.Umask != "" {
@@ -54,12 +54,12 @@ func limitsOf(l config.Limits) []command.Limit {
 	return all
 }
 
-// accountError says what is wrong with a user or group.
+// accountError is the error of a user or group.
 type accountError struct{ setting, why string }
 
 func (e *accountError) Error() string { return e.setting + ": " + e.why }
 
-// accountOf looks a user and a group up. A number need not have a name, and has no groups then.
+// accountOf finds a user and a group. A number may have no name, and has no groups then.
 func accountOf(name, group string) (account, error) {
 	if name == "" && group == "" {
 		return account{}, nil
@@ -121,8 +121,7 @@ func groupNumber(name string) (int, error) {
 	return 0, &accountError{"group", name + " is not in /etc/group of this host"}
 }
 
-// Refused says which settings of the command jobs this process cannot give them, each at its place.
-// It has them tried out.
+// Refused are the settings of command jobs that this process cannot apply, each at its place. It calls try for them.
 func Refused(c config.Config, try func(command.Settings) error) config.Problems {
 	var found config.Problems
 	for i, j := range c.Jobs {
@@ -152,7 +151,7 @@ func placeOf(job int, err error) string {
 	return at
 }
 
-// explained says what to do about a setting that the kernel refuses.
+// explained explains the remedy for a setting that the kernel refuses.
 func explained(err error) string {
 	refused, ok := errors.AsType[*command.SettingError](err)
 	denied := []error{syscall.EPERM, syscall.EACCES, syscall.EINVAL}
