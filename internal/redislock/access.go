@@ -11,7 +11,7 @@ import (
 // are its other keys.
 var lockCommands = []string{
 	"GET L", "SET L v PX 1", "DEL L", "PTTL L", "PEXPIRE L 1", "EXISTS L",
-	"HGET T f", "HMGET T f", "HSET T f v", "EXISTS Q", "SET Q v PX 1", "HGETALL N", "HSET N f v", "HDEL N f",
+	"HGET T f", "HMGET T f", "HSET T f v", "EXISTS Q", "SET Q v PX 1", "HSCAN N 0", "HSET N f v", "HDEL N f",
 	"HGET C f", "HMGET C f", "HSET C f v", "HDEL C f", "XADD E * f v", "XREVRANGE E + -", "PUBLISH W m", "SUBSCRIBE W", "TIME",
 }
 

@@ -83,7 +83,7 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 	defer conn.Close() // it goes back to the pool
 	commands := []redisconn.Command{
 		redisconn.Cmd("TIME"), e.askHolder(), redisconn.Cmd("PTTL", k.Lock()), redisconn.Cmd("HGETALL", k.Term()),
-		redisconn.Cmd("HGETALL", k.Nodes()),
+		askNodes(k.Nodes(), "0"),
 		redisconn.Cmd("XREVRANGE", k.Events(), "+", "-", "COUNT", events), redisconn.Cmd("HGETALL", k.Control()),
 		redisconn.Cmd("PTTL", k.Quarantine()),
 	}
@@ -99,7 +99,45 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.Lock(), commands[i], redisconn.Explain(err))
 		}
 	}
+	if replies[4], err = moreNodes(ctx, conn, k.Nodes(), replies[4]); err != nil {
+		return Picture{}, fmt.Errorf("read the nodes of the election of %q: %w", k.Lock(), redisconn.Explain(err))
+	}
 	return decodePicture(replies)
+}
+
+// The list of nodes is read in pages: a list of a million forged nodes would block Redis for seconds. More than nodesPages pages are not
+// read.
+const (
+	nodesPage  = 1000
+	nodesPages = 10
+)
+
+func askNodes(key, cursor string) redisconn.Command {
+	return redisconn.Cmd("HSCAN", key, cursor, "COUNT", nodesPage)
+}
+
+// moreNodes reads the pages after the first one, and returns the fields and values of all.
+func moreNodes(ctx context.Context, conn redis.Conn, key string, reply any) ([]any, error) {
+	var all []any
+	for page := 1; ; page++ {
+		var cursor string
+		var fields []any
+		parts, err := redis.Values(reply, nil)
+		if err == nil {
+			_, err = redis.Scan(parts, &cursor, &fields)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, fields...)
+		if cursor == "0" || page == nodesPages {
+			return all, nil
+		}
+		next := askNodes(key, cursor)
+		if reply, err = redis.DoContext(conn, ctx, next.Name, next.Args...); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func decodePicture(replies []any) (Picture, error) {

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -336,5 +337,40 @@ func TestASlotFarAheadIsNotClaimed(t *testing.T) {
 	}
 	if err := claim(10 * time.Second); err != nil {
 		t.Errorf("a slot that a clock a little ahead has come to: %v", err)
+	}
+}
+
+// HGETALL of a million forged fields blocks Redis for seconds.
+func TestTheNodesAreReadInPagesAndNotWithoutBound(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	client, e := r.Client(t), redislock.NewElection(open(t, r), "baton", script.String)
+	add := func(from, to int) {
+		for ; from < to; from += 500 {
+			args := []any{"{baton}:nodes"}
+			for n := from; n < from+500; n++ {
+				args = append(args, fmt.Sprintf("n%d", n), `{"state":"standby","version":"of more than sixty-four bytes, as each node has"}`)
+			}
+			client.Do("HSET", args...)
+		}
+	}
+	nodes := func() int {
+		p, err := e.Picture(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(p.Nodes)
+	}
+	add(0, 3000)
+	if n := nodes(); n != 3000 {
+		t.Errorf("%d nodes, want all 3000", n)
+	}
+	add(3000, 50_000)
+	calls := client.CallsOf(func() {
+		if n := nodes(); n < 5_000 || n > 15_000 {
+			t.Errorf("%d of 50,000 nodes were read", n)
+		}
+	})
+	if calls["hscan"] != 10 {
+		t.Errorf("not in 10 pages: %v", calls)
 	}
 }
