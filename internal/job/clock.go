@@ -20,8 +20,31 @@ func (s *session) checkClock(before instant) instant {
 		for _, p := range s.jobs {
 			s.hand(p, func(m *machine) { m.clockJumped(by) })
 		}
+		s.compareClocks(false)
 	}
 	return now
+}
+
+// compareClocks has the clocks compared. Then the loop looks at its clock again. doubt: a slot waits that is in the future by the ledger's
+// clock.
+func (s *session) compareClocks(doubt bool) {
+	s.doubted = s.doubted || doubt
+	if s.comparing {
+		return
+	}
+	s.comparing = true
+	go func() {
+		right := s.cfg.CompareClocks()
+		s.post(func() {
+			s.comparing = false
+			if now := time.Now(); right && s.doubted && (s.eased.IsZero() || now.Sub(s.eased) >= maxSleep) { // once, if they differ all the same
+				s.doubted, s.eased = false, now
+				for _, p := range s.jobs {
+					s.hand(p, func(m *machine) { m.slots.retryAfter = time.Time{} })
+				}
+			}
+		})
+	}()
 }
 
 // instant is a time by both clocks, the monotonic one and the wall clock.
@@ -73,6 +96,7 @@ func (m *machine) goBack(to time.Time) {
 	now := m.now
 	m.comeAgain(m.nominal(now))
 	m.slots.retryAfter = now.Add(maxSleep)
+	m.do(clockDoubt{})
 	m.do(logLine{level: zapcore.WarnLevel, seldom: true,
 		text: "the job's next slot is in the future by the ledger's clock: this node's clock or the ledger's is wrong; " +
 			"the slot waits until they agree",

@@ -172,3 +172,21 @@ func TestSlotAheadOfTheLedgersClockIsToldOnceAMinute(t *testing.T) {
 		}
 	})
 }
+
+// The clock of the host is put an hour forward. Its slots are in the future by the ledger's clock. They go on as soon as the clocks
+// are compared, and not when the ledger would be asked again.
+func TestSlotsGoOnOnceTheClocksAreCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Minute)
+		clock := &wall{}
+		n := leadWith(t, jobtest.NewLedger("me"), "me", job.Workload{Jobs: []job.Job{every(t, "often", "5s", nothing)}},
+			job.Config{Clock: clock.now, CompareClocks: func() bool { clock.set(0); return true }}, bubbleStart())
+		after(11 * time.Second)
+		clock.set(time.Hour)
+		after(11 * time.Second)
+		n.end()
+		starts := n.starts("often")
+		want(t, "starts", len(starts), 4)
+		want(t, "missed", n.misses(), map[job.Reason]int{})
+	})
+}

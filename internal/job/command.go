@@ -36,9 +36,10 @@ type (
 		to  chan<- error
 		err error
 	}
-	endTerm   struct{ err error }
-	forgetJob struct{} // it is no longer configured, and its last run has ended
-	logLine   struct {
+	endTerm    struct{ err error }
+	clockDoubt struct{} // the node's clock and the ledger's are to be compared
+	forgetJob  struct{} // it is no longer configured, and its last run has ended
+	logLine    struct {
 		level  zapcore.Level
 		err    error // if all jobs share it, the line is logged at debug level
 		seldom bool  // the same line is logged rarely

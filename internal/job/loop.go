@@ -63,6 +63,8 @@ func (s *session) perform(p *place, c command) {
 		answer(c.to, c.err)
 	case endTerm:
 		s.fail(c.err)
+	case clockDoubt:
+		s.compareClocks(true)
 	case forgetJob:
 		s.forgetPlace(p)
 	case logLine:

@@ -22,6 +22,10 @@ type Config struct {
 	// Clock reads the wall clock. Default: the system's. Its monotonic reading is ignored.
 	Clock func() time.Time
 
+	// CompareClocks is called, apart, when the wall clock has jumped or is not the ledger's: it compares them, and reports whether Clock
+	// is right now.
+	CompareClocks func() bool
+
 	// Hold reports whether no run may begin for now, because the renewal of the lease is
 	// overdue. Slots that wait too long are missed as ReasonLate.
 	Hold func() bool
@@ -66,6 +70,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.OnFinish == nil {
 		c.OnFinish = func(Record) {}
+	}
+	if c.CompareClocks == nil {
+		c.CompareClocks = func() bool { return false }
 	}
 	if c.OnMissed == nil {
 		c.OnMissed = func(Missed) {}

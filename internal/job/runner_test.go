@@ -61,15 +61,19 @@ func leadAs(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock
 // leadSince starts a term before which nobody has led since some time.
 func leadSince(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock func() time.Time, freeSince time.Time) *node {
 	t.Helper()
+	return leadWith(t, ledger, owner, w, job.Config{Clock: clock}, freeSince)
+}
+
+// leadWith starts a term with more of the configuration.
+func leadWith(t testing.TB, ledger job.Ledger, owner string, w job.Workload, cfg job.Config, freeSince time.Time) *node {
+	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	n := &node{t: t, logs: logs, owner: owner, start: time.Now(), result: make(chan error, 1)}
-	n.Runner = job.NewRunner(ledger, n.newID, job.Config{
-		Logger:   zap.New(core),
-		Clock:    clock,
-		OnStart:  func(r job.Run) { n.note(func() { n.started = append(n.started, r) }) },
-		OnFinish: func(r job.Record) { n.note(func() { n.ended = append(n.ended, r) }) },
-		OnMissed: func(m job.Missed) { n.note(func() { n.missed = append(n.missed, m) }) },
-	})
+	cfg.Logger = zap.New(core)
+	cfg.OnStart = func(r job.Run) { n.note(func() { n.started = append(n.started, r) }) }
+	cfg.OnFinish = func(r job.Record) { n.note(func() { n.ended = append(n.ended, r) }) }
+	cfg.OnMissed = func(m job.Missed) { n.note(func() { n.missed = append(n.missed, m) }) }
+	n.Runner = job.NewRunner(ledger, n.newID, cfg)
 	ctx, stop := context.WithCancelCause(context.Background())
 	n.stop = stop
 	go func() {

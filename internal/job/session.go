@@ -31,13 +31,16 @@ type session struct {
 	over   atomic.Pointer[time.Time] // when the term ended; nil before
 
 	leadership
-	jobs     map[string]*place
-	queue    queue
-	flying   int                 // runs with a goroutine
-	acting   int                 // runs that count for the limit, runs that claim or work; the others only record
-	limit    int                 // maximum of simultaneous runs; 0: unlimited
-	occupied int                 // runs that count for the limit
-	crowd    map[*place]struct{} // jobs that wait for room
+	jobs      map[string]*place
+	queue     queue
+	flying    int                 // runs with a goroutine
+	comparing bool                // the clocks are being compared
+	doubted   bool                // a slot waits that is in the future by the ledger
+	eased     time.Time           // when slots that seemed to be in the future were last tried again for that
+	acting    int                 // runs that count for the limit, runs that claim or work; the others only record
+	limit     int                 // maximum of simultaneous runs; 0: unlimited
+	occupied  int                 // runs that count for the limit
+	crowd     map[*place]struct{} // jobs that wait for room
 
 	idle  func(ctx context.Context, jobs []string) []bool // Workload.Idle
 	early early                                           // runs of this round of the loop that may have nothing to do

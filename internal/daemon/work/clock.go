@@ -23,13 +23,15 @@ const (
 // slots by its own clock, and a host whose clock is off by an hour would claim none, or those of an hour ago.
 type Clock struct {
 	log    *zap.Logger
-	behind atomic.Int64  // added to the host's clock
+	behind atomic.Int64 // added to the host's clock
+	doubts chan chan<- bool
+	over   chan struct{} // closed once the clocks are compared no more
 	asked  chan struct{} // closed once the ledger has answered, or has not in time
 }
 
 // NewClock uses the host's clock until the first comparison.
 func NewClock(log *zap.Logger) *Clock {
-	return &Clock{log: log, asked: make(chan struct{})}
+	return &Clock{log: log, doubts: make(chan chan<- bool), over: make(chan struct{}), asked: make(chan struct{})}
 }
 
 // Now is the present time for slots.
@@ -37,26 +39,47 @@ func (c *Clock) Now() time.Time { return time.Now().Round(0).Add(time.Duration(c
 
 // Follow compares the clocks until ctx ends.
 func (c *Clock) Follow(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
-	for first := true; first || Rest(ctx, clockEvery) == nil; {
-		c.compare(ctx, ledger, within)
-		if first {
-			first = false
-			close(c.asked)
+	defer close(c.over)
+	c.compare(ctx, ledger, within)
+	close(c.asked)
+	for {
+		var doubt chan<- bool
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(clockEvery):
+		case doubt = <-c.doubts:
+		}
+		right := c.compare(ctx, ledger, within)
+		if doubt != nil {
+			doubt <- right
 		}
 	}
 }
 
+// Compare compares the clocks now, and reports whether Redis answered: a slot waits that seems to be in the future.
+func (c *Clock) Compare() bool {
+	done := make(chan bool, 1)
+	select {
+	case c.doubts <- done:
+		return <-done
+	case <-c.over:
+		return false
+	}
+}
+
 // compare leaves the clock as it is if Redis does not answer soon.
-func (c *Clock) compare(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
+func (c *Clock) compare(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	sent := time.Now()
 	theirs, err := ledger.Now(ctx)
 	took := time.Since(sent)
 	if err != nil || took > clockStep {
-		return
+		return false
 	}
 	c.heard(theirs.Sub(sent.Add(took / 2)))
+	return true
 }
 
 // heard notes how far this host's clock is behind the ledger's.
