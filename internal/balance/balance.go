@@ -1,5 +1,5 @@
-// Package balance decides which node should lead which lock, where a node contends for
-// several. It knows values only: who reads the elections and gives the orders is the caller.
+// Package balance decides which node should lead which lock, where a node contends for several. It knows values only: the caller reads
+// the elections and gives the orders.
 package balance
 
 import (
@@ -13,27 +13,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// Seat is this node's part in one election, as far as the spreading of work goes.
+// Seat is this node's part in one election, as far as balancing needs it.
 type Seat interface {
 	LockKey() string
 	// Leads answers from memory.
 	Leads() bool
-	// Idle reports that no run would be cut off if the lock went to another node now:
-	// none goes on under it but those that go on always, and none is about to begin.
+	// Idle reports that no run would be cut off if the lock went to another node now: its only open runs are of jobs that always run, and
+	// none is about to begin.
 	Idle() bool
 	// Heard answers from memory. It fails while Redis does not answer.
 	Heard() (Heard, error)
-	// Read asks Redis.
+	// Read reads the election from Redis.
 	Read(ctx context.Context) (Election, error)
-	// HandOver has this node step down in favour of another. It fails, and changes
-	// nothing, if a run has begun meanwhile.
+	// HandOver makes this node step down in favour of another. It fails, and changes nothing, if a run has begun meanwhile.
 	HandOver(ctx context.Context, to, reason string) error
 }
 
-// Heard is what a node knows of an election without asking.
+// Heard is a node's knowledge of an election without a reading.
 type Heard struct {
-	Leader string // "" where no node is known to lead
-	Free   bool   // no client is known to hold the lock
+	Leader string // "" if no leader is known
+	Free   bool   // as far as the node knows, no client holds the lock
 	Barred bool   // and no node may take it
 }
 
@@ -58,28 +57,25 @@ type Node struct {
 	Reluctant bool
 }
 
-// Balancer spreads the locks over the nodes that contend for them, so that each leads
-// about as many: a node that leads its share leaves a free lock to others first, and one
-// that leads two more than another hands it one, or several where it is far more. It starts
-// nothing and ends no run; that two nodes never lead at once is the locks' affair. With one
-// lock there is nothing to do.
+// Balancer spreads the locks over the nodes that contend for them, so that each leads about the same number: a node that leads its share
+// leaves a free lock to others first, and one that leads two more than another hands it one, or several where it is far more. It starts
+// no work and ends no run; only the locks ensure that two nodes never lead at once. With one lock there is nothing to do.
 type Balancer struct {
 	self  string
-	seats func() []Seat // it must not block for long
+	seats func() []Seat // must not block for long
 	every time.Duration
 	log   *zap.Logger
 
 	watch // of run alone
 
 	mu   sync.Mutex
-	last *scene // what the last reading saw; nil before
+	last *scene // the state at the last reading; nil before
 }
 
-// slowestReading bounds the time between two readings: one that joins is not to wait long.
+// slowestReading bounds the time between two readings: a node that joins should not wait long.
 const slowestReading = 2 * time.Second
 
-// New makes the balancer of a node, which reads the elections about so often,
-// but no more rarely than every slowestReading.
+// New makes the balancer of a node, which reads the elections at intervals of about every, and of slowestReading at most.
 func New(nodeID string, seats func() []Seat, every time.Duration, log *zap.Logger) *Balancer {
 	return &Balancer{self: nodeID, seats: seats, every: min(every, slowestReading), log: log, watch: newWatch()}
 }
@@ -95,7 +91,7 @@ func (b *Balancer) Run(ctx context.Context) {
 	}
 }
 
-// step reads once, and hands over what is to be.
+// step reads once, and hands over the chosen locks.
 func (b *Balancer) step(ctx context.Context) {
 	seats := b.seats()
 	if len(seats) < 2 {
@@ -104,7 +100,7 @@ func (b *Balancer) step(ctx context.Context) {
 	}
 	s, err := b.readAll(ctx, seats)
 	if err != nil {
-		// What was seen before is as good a guess as any; nothing is handed over by it.
+		// The older state remains the best guess, but no lock is handed over by it.
 		b.log.Debug("the elections cannot be looked at: work is not spread", zap.Error(err))
 		return
 	}
@@ -140,9 +136,8 @@ func (b *Balancer) ask(ctx context.Context, seat Seat, m *move) error {
 	return seat.HandOver(ctx, m.to, m.reason)
 }
 
-// readAll reads one election, which shows what nodes there are: those that matter contend for
-// all of these locks. Who leads the others this node has heard, as it contends for them: so
-// what is read does not grow with the locks.
+// readAll reads one election, which shows the live nodes: the relevant ones contend for all of these locks. This node contends for the
+// other locks, so it already knows their leaders: so the cost of a reading does not grow with the locks.
 func (b *Balancer) readAll(ctx context.Context, seats []Seat) (*scene, error) {
 	e, err := read(ctx, seats[0])
 	if err != nil {
@@ -175,8 +170,8 @@ func read(ctx context.Context, seat Seat) (Election, error) {
 	return e, nil
 }
 
-// fits reads the election of a lock that is about to be handed over: what is known of it
-// by hearsay may be out of date, and who stands aside in it is known to Redis alone.
+// fits reads the election of a lock that is about to be handed over: the node's own knowledge of it may be old, and only Redis knows
+// which nodes stand aside.
 func (b *Balancer) fits(ctx context.Context, seat Seat, m *move) bool {
 	e, err := read(ctx, seat)
 	if err != nil {
@@ -193,8 +188,7 @@ func (b *Balancer) remember(s *scene) {
 	b.last = s
 }
 
-// Deferral is how long to leave a lock that is free to others, by what was last seen: an
-// elector.Config's Deferral. It never waits.
+// Deferral is how long to leave a free lock to others, by the last reading: an elector.Config's Deferral. It never waits.
 func (b *Balancer) Deferral(lockKey string) time.Duration {
 	seats := b.seats()
 	if len(seats) < 2 {

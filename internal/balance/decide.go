@@ -10,16 +10,14 @@ import (
 
 // Of handovers:
 const (
-	// peerSettles is how long a node must have been there before it is handed anything.
+	// peerSettles is how long a node must have been live before it gets a lock.
 	peerSettles = 3 * time.Second
-	// nextMover is after how long without any change the node with the second most locks
-	// hands one over, although another has more: that one may have runs that do not end.
+	// nextMover is the time without any change after which the node with the second most locks hands one over, although another has more:
+	// that one may have runs that do not end.
 	nextMover = time.Minute
-	// forgetLost is when it is forgotten that a node lost a lease: nodes that have died are
-	// listed for a shorter time.
+	// forgetLost is when a node's lost lease is forgotten: nodes that have died are listed for a shorter time.
 	forgetLost = 2 * time.Minute
-	// mostAtOnce is how many locks a node hands over at once, where it leads far more than
-	// others: each costs a round trip or two.
+	// mostAtOnce is how many locks a node hands over at once, if it leads far more than others: each costs a round trip or two.
 	mostAtOnce = 16
 )
 
@@ -28,21 +26,21 @@ type move struct {
 	lock, to, reason string
 }
 
-// watch is what is remembered from reading to reading.
+// watch is the memory from reading to reading.
 type watch struct {
-	since    map[string]time.Time // of peers: since when they are there
-	lost     map[string]time.Time // of nodes: until when, by Redis' clock, they led what they lead no more
+	since    map[string]time.Time // of peers: since when they have been live
+	lost     map[string]time.Time // of nodes: until when, by Redis' clock, they led a lock that they have lost
 	standing map[string]standing  // of locks, at the last reading
 	at       time.Time            // of the last reading, by Redis' clock
-	changed  time.Time            // when a standing last did
+	changed  time.Time            // when a standing last changed
 	handing  []*move              // under way
 	giveUpAt time.Time            // on them
-	rests    time.Time            // nothing is handed over before
-	later    map[string]time.Time // nor is this lock, and others first
+	rests    time.Time            // before this time no lock is handed over
+	later    map[string]time.Time // before this time other locks go first
 }
 
-// standing is what a lock's handover depends on. Where it changes for all nodes at once, as when the last node
-// of a higher priority goes, they must not all hand over in the same moment.
+// standing is the state that a lock's handover depends on. If it changes for all nodes at once, as when the last node of a higher
+// priority goes, they must not all hand over in the same moment.
 type standing struct {
 	leader            string
 	barred, outranked bool
@@ -54,21 +52,20 @@ func newWatch() watch {
 	}
 }
 
-// suspected reports that a node has not registered since a lease of its ran out, or
-// since it did not take what was handed to it: others list it as live for a minute yet.
+// suspected reports that a node has not registered since a lease of its ran out, or since it did not take a lock that was handed to it:
+// others list it as live for a minute longer.
 func (w *watch) suspected(id string, seen time.Time) bool {
 	lost, ok := w.lost[id]
 	return ok && !seen.After(lost)
 }
 
-// learn takes note of what a reading saw.
+// learn notes the state at a reading.
 func (w *watch) learn(now time.Time, s *scene) {
 	stands := map[string]standing{}
 	for _, c := range s.contests {
 		stands[c.lock] = standing{c.leader, c.barred, c.outranked(s.self)}
 		if before := w.standing[c.lock].leader; before != "" && before != c.leader && before != s.self {
-			// It may have died, at the latest then: its lease has outlived it. Or it has
-			// stepped down, and registers as a standby at once.
+			// It may have died, at the latest now: its lease has ended. Or it has stepped down, and registers as a standby at once.
 			w.lost[before] = w.at
 		}
 	}
@@ -88,7 +85,7 @@ func (w *watch) learn(now time.Time, s *scene) {
 	maps.DeleteFunc(w.lost, func(_ string, at time.Time) bool { return s.now.Sub(at) > forgetLost })
 }
 
-// follow finds out what became of a handover.
+// follow finds out how a handover ended.
 func (w *watch) follow(now time.Time, s *scene) {
 	w.handing = slices.DeleteFunc(w.handing, func(m *move) bool {
 		leader := w.standing[m.lock].leader
@@ -100,22 +97,21 @@ func (w *watch) follow(now time.Time, s *scene) {
 	})
 }
 
-// noteHandover begins one: until those under way are over nothing else is handed over.
+// noteHandover begins one: until those under way are over no other lock is handed over.
 func (w *watch) noteHandover(now time.Time, m *move, lease time.Duration) {
 	w.handing, w.giveUpAt = append(w.handing, m), now.Add(2*lease)
 }
 
-// failedHandover ends the last one, which could not be asked for.
+// failedHandover ends the last one, whose order has failed.
 func (w *watch) failedHandover(now time.Time, lease time.Duration) {
 	w.handing, w.rests = w.handing[:len(w.handing)-1], now.Add(lease)
 }
 
-// postpone has other locks handed over first: this one cannot be now.
+// postpone lets other locks go first: this one cannot be handed over now.
 func (w *watch) postpone(now time.Time, lock string) { w.later[lock] = now.Add(nextMover) }
 
-// decide chooses locks to hand over: one, or several where others lead far less. Among nodes
-// that see the same, one at a time does, and every handover brings two nodes nearer that
-// were two or more apart: it ends.
+// decide chooses locks to hand over: one, or several if others lead far less. If all nodes see the same state, only one hands over at a
+// time, and every handover brings two nodes nearer that were two or more apart: so it comes to an end.
 func (w *watch) decide(now time.Time, s *scene) (moves []*move) {
 	ours, ok := s.peers[s.self]
 	if !ok || len(w.handing) > 0 || now.Before(w.rests) || s.unsettled() {
@@ -163,8 +159,7 @@ func (w *watch) next(now time.Time, s *scene) *move {
 	return nil
 }
 
-// rank is how many peers go before this one in handing over: those that lead more, or as
-// many and have the smaller name.
+// rank is how many peers hand over before this one: those that lead more, or as many and have the smaller name.
 func (s *scene) rank() int {
 	n := 0
 	for id, leads := range s.peers {

@@ -12,29 +12,28 @@ type scene struct {
 	now      time.Time // by Redis' clock
 	lease    time.Duration
 	contests []contest
-	of       map[string]contest // the same by lock, once all are known
-	// reluctant: this node stepped down by an operator's order lately.
+	of       map[string]contest // the same by lock, after all were added
+	// reluctant: this node recently stepped down by an operator's order.
 	reluctant bool
-	// peers are the nodes among which this one's locks are spread, itself included, with
-	// how many of the locks each leads. Only such count as contend for the same locks
-	// under the same terms: of the same configuration, since who leads what under
-	// another cannot be seen from here, and two nodes that count differently would hand a
-	// lock to and fro; and of the same priority, since one of a higher priority goes first.
+	// peers are the nodes that share this one's locks, itself included, with the number of the locks that each leads. A node counts only
+	// if it contends for the same locks under the same terms. The configuration must be the same: the leaders of another configuration's
+	// locks are not visible from here, and two nodes that count differently would hand a lock to and fro. The priority must be the same,
+	// since a node of a higher priority goes first.
 	peers map[string]int
 }
 
 // contest is one of these elections.
 type contest struct {
 	lock   string
-	leads  bool   // this node does, by its own word
-	idle   bool   // nothing would be cut off
-	leader string // by Redis' word
+	leads  bool   // this node leads, by its own knowledge
+	idle   bool   // a handover would cut off no run
+	leader string // by Redis
 	free   bool   // no client holds the lock
 	barred bool   // it cannot change hands now: paused, in quarantine, or an order is under way
 	nodes  []Node
 }
 
-// add takes note of one election, at the time and with the lease that e shows.
+// add adds one election, at the time and with the lease that e shows.
 func (s *scene) add(c contest, e Election) {
 	s.contests = append(s.contests, c)
 	s.now, s.lease = e.Now, max(s.lease, e.Lease)
@@ -45,8 +44,7 @@ func contestOf(lockKey string, leads, idle bool, e Election) contest {
 	return contest{lock: lockKey, leads: leads, idle: idle, leader: e.Leader, free: e.Free, barred: e.Barred, nodes: e.Nodes}
 }
 
-// complete finds the peers, once all elections are known. Nodes that are suspected to be
-// dead are none.
+// complete finds the peers, after all elections were added. Nodes suspected to be dead do not count.
 func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 	s.of = make(map[string]contest, len(s.contests))
 	for _, c := range s.contests {
@@ -59,7 +57,7 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 	for _, c := range s.contests {
 		me, ok := c.find(s.self)
 		if !ok {
-			return // not even this node is there yet
+			return // not even this node is listed yet
 		}
 		for _, n := range c.nodes {
 			if n.Priority == me.Priority && n.Config == me.Config {
@@ -100,7 +98,7 @@ func (s *scene) seen() map[string]time.Time {
 	return latest
 }
 
-// unsettled reports that a lock is about to change hands anyway, or has just done so.
+// unsettled reports that a lock is about to change hands, or has just done so.
 func (s *scene) unsettled() bool {
 	return slices.ContainsFunc(s.contests, func(c contest) bool {
 		return c.free && !c.barred || c.leads != (c.leader == s.self)
@@ -117,7 +115,7 @@ func (c contest) find(id string) (Node, bool) {
 
 // Of deferral:
 const (
-	// leastDeferral is enough for those who lead less to ask: a hint, and a round trip.
+	// leastDeferral is enough for nodes that lead less to ask: a hint, and a round trip.
 	leastDeferral = 150 * time.Millisecond
 	deferralStep  = 50 * time.Millisecond // for each lock beyond the share
 	mostDeferral  = 400 * time.Millisecond
@@ -129,15 +127,13 @@ type part struct {
 	ours bool
 }
 
-// deferralFor is how long a node leaves a free lock to others: not at all while it leads
-// fewer than its share, and hardly where no node is left that leads fewer. s is what was
-// last seen, nil before the first reading.
+// deferralFor is how long a node leaves a free lock to others: not at all while it leads fewer than its share, and hardly if no node
+// leads fewer. s is the state at the last reading, nil before the first one.
 //
-// Where many locks are free at once, as at the start or after a quarantine, no node leads
-// anything, and the first to ask would win them all. So each node asks for them one
-// after the other, and each in an order of its own.
+// If many locks are free at once, as at the start or after a quarantine, no node leads any, and the first to ask would win them all. So
+// each node asks for them one after the other, and each in an order of its own.
 //
-// Every attempt at every lock asks this: it takes time in proportion to the locks, no more.
+// Every attempt at every lock calls this: its time may grow in proportion to the locks, no more.
 func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	if s == nil {
 		return inTurn(self, lockKey, parts, s, mostDeferral)
@@ -147,7 +143,7 @@ func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	}
 	if s.reluctant {
 		if !s.rivals(lockKey, len(parts)+1) {
-			return 0 // the last but one has died: there is no node to leave it to
+			return 0 // the last other node has died: there is no node to leave it to
 		}
 		return mostDeferral
 	}
@@ -161,7 +157,7 @@ func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	if ours < share {
 		return inTurn(self, lockKey, parts, s, leastDeferral)
 	}
-	// Two who lead as many shall not ask at the same moments for all of several locks.
+	// Two nodes that lead as many must not ask at the same moments for all of several locks.
 	chance := time.Duration(taste(self, lockKey)%uint32(deferralStep/time.Millisecond)) * time.Millisecond
 	if !s.rivals(lockKey, ours) {
 		return chance
@@ -169,8 +165,7 @@ func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	return min(leastDeferral+time.Duration(ours-share)*deferralStep+chance, mostDeferral)
 }
 
-// inTurn is how long a node waits so that it asks first for the free locks that are more to
-// its taste: a step for each, most at most.
+// inTurn is how long a node waits so that it asks first for the free locks that come first in its order: a step for each, most at most.
 func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) time.Duration {
 	if s != nil && !s.of[lockKey].free {
 		return 0
@@ -187,8 +182,8 @@ func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) ti
 	return min(wait, most)
 }
 
-// rivals reports that a peer would rather have the lock than one who leads so many: it
-// leads fewer. The node that has lost the lock is none, for it most likely died.
+// rivals reports whether a peer has a better claim to the lock than a node that leads that many: it leads fewer. The node that has lost
+// the lock does not count, since it most likely died.
 func (s *scene) rivals(lockKey string, ours int) bool {
 	last := s.of[lockKey].leader
 	for id, leads := range s.peers {
@@ -199,8 +194,7 @@ func (s *scene) rivals(lockKey string, ours int) bool {
 	return false
 }
 
-// outranked reports that a live node of a higher priority contends for the lock: it goes
-// first anyway, and nothing is spread.
+// outranked reports that a live node of a higher priority contends for the lock: it goes first, and nothing is spread.
 func (c contest) outranked(self string) bool {
 	me, _ := c.find(self)
 	return slices.ContainsFunc(c.nodes, func(n Node) bool { return n.Priority > me.Priority && !n.Aside })

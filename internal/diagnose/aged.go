@@ -7,17 +7,15 @@ import (
 	"baton/internal/text"
 )
 
-// Aged is a state that could not be refreshed since it was read, as far as it may still hold: s.Age
-// and s.Error say how old it is, and why. Page, API and commands all show this. Who led
-// then and whose lease must have ended leads no more, and its runs have ended, since they
-// end before the lease does; whether another node leads is not known. A state that is
-// fresh is what it is.
+// Aged is a state that could not be refreshed since it was read, reduced to the parts that may still hold: s.Age and s.Error give its
+// age, and the reason. Page, API and commands all show this. A leader whose lease must have ended since leads no more, and its runs have
+// ended, since they end before the lease does; whether another node leads is unknown. A fresh state stays unchanged.
 func Aged(s Snapshot) Snapshot {
 	if s.Error == "" {
 		return s
 	}
 	over := map[string]bool{}
-	// A node that leads knows that it does: then it is something else that could not be read.
+	// A leader knows that it leads: then another part of the state could not be read.
 	leads := s.Role == RoleLeading && s.Leader != nil && s.Leader.NodeID == s.NodeID
 	if l := s.Leader; l.lapsed(s.Age) && !leads {
 		over[s.LockKey] = true
@@ -49,12 +47,12 @@ func Aged(s Snapshot) Snapshot {
 	return s
 }
 
-// lapsed reports whether the lease of a leader that was seen so long ago must have ended.
+// lapsed reports whether a leader's lease, seen that long ago, must have ended.
 func (l *Leader) lapsed(age text.Seconds) bool {
 	return l != nil && l.LeaseLeft >= 0 && age >= l.LeaseLeft
 }
 
-// ledLast says of a leader whose lease has ended what is known.
+// ledLast describes a leader whose lease has ended.
 func (l *Leader) ledLast() string {
 	who := cmp.Or(l.NodeID, "an unnamed node")
 	if l.Foreign {

@@ -2,29 +2,29 @@ package diagnose
 
 import "time"
 
-// DataState is whether databases have what is in Redis.
+// DataState tells whether databases have the data of Redis.
 type DataState string
 
 // States of the data, the worst first.
 const (
 	DataLate     DataState = "late"     // changes wait longer than they may: see Late
 	DataStuck    DataState = "stuck"    // flushes fail while changes wait: see Unwritten
-	DataUnknown  DataState = "unknown"  // how far some are behind is not known: see Unmeasured
+	DataUnknown  DataState = "unknown"  // how far some are behind is unknown: see Unmeasured
 	DataFresh    DataState = "fresh"    // no table is further behind than it may be
 	DataNoneHere DataState = "no_flush" // all jobs are commands, or there are none
 )
 
-// Data is how far tables are behind Redis.
+// Data tells how far tables are behind Redis.
 type Data struct {
 	State      DataState
 	Late       []Job // flushes that are
 	Unwritten  []Job
 	Unmeasured []Job
 	Flushes    int
-	Worst      *Job          // of the flushes the one that is furthest behind, first among those that are late; nil: none is measured
+	Worst      *Job          // the flush that is furthest behind, first among the late ones; nil: none is measured
 	Lag        time.Duration // of Worst
 	Waiting    int64         // changes, as far as they were counted
-	Uncounted  int           // flushes of which no count is known: Waiting lacks theirs
+	Uncounted  int           // flushes without a count: Waiting lacks theirs
 }
 
 // DataOf judges the flushes.

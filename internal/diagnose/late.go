@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// DefaultLateAfter is how overdue a flush is late that sets no late_after. A command without one
-// is never late.
+// DefaultLateAfter is the overdue time from which a flush without late_after is late. A command without one is never late.
 const DefaultLateAfter = time.Minute
 
-// Late is why a job is late; "" if it is not.
+// Late is the reason why a job is late; "" if it is not.
 type Late string
 
 // Why a job is late.
 const (
 	LateNoSuccess   Late = "no_success"  // a slot passed, and no run has succeeded since
 	LateLag         Late = "lag"         // a flush without slots is behind
-	LateUnscheduled Late = "unscheduled" // the leader's configuration has not the job
+	LateUnscheduled Late = "unscheduled" // the leader's configuration does not have the job
 )
 
 // Span is a time from its first moment to its last.
@@ -24,20 +23,19 @@ type Span struct{ From, To time.Time }
 
 func (s Span) has(t time.Time) bool { return t.After(s.From) && !t.After(s.To) }
 
-// Past is what is known of how a job fared: it decides when the job is, or was, due.
+// Past is the history of a job's runs: it decides when the job is, or was, due.
 type Past struct {
 	LastSuccess time.Time // zero: never
 	Begun       time.Time // the first slot that was ever claimed; zero: none was
-	Known       time.Time // when a leader first had the job, if it has never run; zero: not known
+	Known       time.Time // when a leader first had the job, if it has never run; zero: unknown
 	Paused      []Span    // the last pauses that have ended, of the job and of all
-	Behind      time.Time // of a flush: since when changes wait; zero: none do
+	Behind      time.Time // of a flush: since when changes wait; zero: no changes wait
 }
 
-// Due is when a run was, or is, due with no success since; zero if none is. next returns the
-// first start after a time.
+// Due is when a run was, or is, due without a success since; zero if none is. next returns the first start after a time.
 //
-// A flush with [Job.Always] is due since it is behind, a command with it never. A slot inside a
-// pause is not owed; one before it is.
+// A flush with [Job.Always] is due from the time when it fell behind, a command with it never. A slot inside a pause is not owed; one
+// before it is.
 func (j Job) Due(p Past, next func(time.Time) time.Time) time.Time {
 	switch {
 	case j.Always && j.Command:
@@ -62,8 +60,8 @@ func (j Job) Due(p Past, next func(time.Time) time.Time) time.Time {
 	return due
 }
 
-// Overdue is how long ago a run was due with no success since; 0 if none was, or if a command
-// runs that is waited for. While the job is paused it is what it was when the pause began.
+// Overdue is how long ago a run was due without a success since; 0 if none was, or if a run of the command is awaited.
+// While the job is paused it keeps the value from the beginning of the pause.
 func (j Job) Overdue(now time.Time) time.Duration {
 	if j.Paused != nil && j.Paused.Since.Before(now) {
 		now = j.Paused.Since
@@ -74,7 +72,7 @@ func (j Job) Overdue(now time.Time) time.Duration {
 	return max(now.Sub(j.DueAt), 0)
 }
 
-// LateAfter is how long overdue the job is late; 0: it never is.
+// LateAfter is the overdue time from which the job is late; 0: it never is.
 func (j Job) LateAfter() time.Duration {
 	switch {
 	case j.LateAfterSeconds > 0:
@@ -85,7 +83,7 @@ func (j Job) LateAfter() time.Duration {
 	return DefaultLateAfter
 }
 
-// IsLate reports why the job is late; "" if it is not.
+// IsLate returns the reason why the job is late; "" if it is not.
 func (j Job) IsLate(now time.Time) Late {
 	limit := j.LateAfter()
 	u := j.Unscheduled
@@ -107,7 +105,7 @@ func (j Job) IsDataLate(now time.Time) bool {
 	return known && lag > j.LateAfter() && j.IsLate(now) != ""
 }
 
-// Lag is how far the table of a flush is behind; false if that is not known.
+// Lag is how far the table of a flush is behind; false if that is unknown.
 func (j Job) Lag() (time.Duration, bool) {
 	if j.LagSeconds == nil {
 		return 0, false
@@ -115,15 +113,15 @@ func (j Job) Lag() (time.Duration, bool) {
 	return time.Duration(*j.LagSeconds * float64(time.Second)), true
 }
 
-// IsFailing reports whether the last run that counts failed. A command that is kept running
-// succeeds without an end: while it runs, the one that ended before says nothing.
+// IsFailing reports whether the last run that counts failed. A command that is kept running succeeds without an end: while it runs, an
+// earlier end proves nothing.
 func (j Job) IsFailing() bool {
 	ended := j.Running == nil && j.LastRun != nil
 	return j.ConsecutiveFailures > 0 || ended && (j.LastRun.State == "failed" || j.LastRun.State == "timed_out")
 }
 
-// Ended is the last run that has ended, as far as it says how the job stands. A run that was lost or cancelled with its term says
-// nothing of a job that is kept running and runs again.
+// Ended is the last run that has ended, if it shows the state of the job. A run that was lost or cancelled with its term shows nothing of
+// a job that is kept running and runs again.
 func (j Job) Ended() *Run {
 	if r := j.LastRun; j.Always && j.Running != nil && r != nil && (r.State == "lost" || r.State == "cancelled") {
 		return nil
@@ -131,9 +129,8 @@ func (j Job) Ended() *Run {
 	return j.LastRun
 }
 
-// IsUnwritten reports whether the job is a flush that fails while changes wait, or may: however
-// little it is behind so far, what waits does not get less. One run that was lost with its leader is no such failure yet: the next
-// leader runs the job again.
+// IsUnwritten reports whether the job is a flush that fails while changes wait, or may: even if it is little behind so far, the waiting
+// changes will not decrease. One run that was lost with its leader is no such failure yet: the next leader runs the job again.
 func (j Job) IsUnwritten() bool {
 	if j.ConsecutiveFailures == 1 && j.LastRun != nil && j.LastRun.State == "lost" {
 		return false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ClockOff is from when on a clock is called wrong: slots go by the leader's.
+// ClockOff is the offset from which a clock counts as wrong: the leader's clock decides the slots.
 const ClockOff = time.Second
 
 // ClockOffset is how far the clock of the node's host is ahead of that of Redis.
@@ -36,7 +36,7 @@ func (s Snapshot) Unsettled(n Node) bool {
 	return !changed.IsZero() && s.Clock().Sub(changed) <= s.RolloutWithin.Duration()
 }
 
-// Jobless reports whether every node that is there says that its configuration has no jobs: then none campaigns.
+// Jobless reports whether every live node reports that its configuration has no jobs: then none campaigns.
 func (s Snapshot) Jobless() bool {
 	live := 0
 	for _, n := range s.Nodes {
@@ -56,14 +56,14 @@ func (s Snapshot) CouldLead(n Node) bool {
 	return !s.leads(n.ID) && !n.Silent() && !n.Observer && n.Aside == ""
 }
 
-// HandoverWithin is how long a lock may be free after its leader gave it up in order, until that is a problem.
+// HandoverWithin is how long a lock may be free after its leader released it in order, before that is a problem.
 const HandoverWithin = 10 * time.Second
 
 // InOrder reports whether a term ended as its leader wanted: by a step-down, a reload, a shutdown, or to spread the locks.
 func (e Event) InOrder() bool { return e.Event == "stepped_down" || e.Event == "released" }
 
-// HandedOver is the event by which the leader under a lock has just given the lead up in order, while no node leads under it
-// yet and another could; nil otherwise. "" is the node's own lock.
+// HandedOver is the event by which the last leader under a lock has just released it in order, while no node leads under it yet and
+// another could; nil otherwise. "" is the node's own lock.
 func (s Snapshot) HandedOver(lock string) *Event {
 	leader, last := s.Leader, (*Event)(nil)
 	if len(s.Events) > 0 {
@@ -83,10 +83,10 @@ func (s Snapshot) HandedOver(lock string) *Event {
 // Census counts the nodes of an election.
 type Census struct {
 	Live    int // seen lately
-	Silent  int // not heard of since, and without a farewell
+	Silent  int // not seen lately, and without a farewell
 	Ready   int // could take over
-	MayLead int // live, and may lead: also one that stands aside for a while
-	Drifted int // live, and configured otherwise than the leader
+	MayLead int // live, and may lead, even if it stands aside for a while
+	Drifted int // live, with another configuration than the leader
 }
 
 // Count counts the nodes.

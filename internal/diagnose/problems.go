@@ -7,36 +7,35 @@ import (
 	"time"
 )
 
-// Code says what is wrong.
+// Code is the kind of a problem.
 type Code string
 
-// What can be wrong.
+// The kinds of problems.
 const (
 	CodeNoLeader    Code = "no_leader"       // the lock is free
 	CodeNoJobs      Code = "no_jobs"         // the lock is free, since no node has a job
-	CodePaused      Code = "paused"          // no node leads since an operator wants it so
+	CodePaused      Code = "paused"          // an operator has paused the election
 	CodeForeign     Code = "foreign_holder"  // a client that is not baton holds the lock
-	CodeEnding      Code = "handing_over"    // the leader gives the lead up, and waits for runs; or has just done so
+	CodeEnding      Code = "handing_over"    // the leader releases the lock, and waits for runs; or has just done so
 	CodeNoStandby   Code = "no_standby"      // no other node could take over
 	CodeSilent      Code = "node_silent"     // a node has not reported for long
 	CodeTwin        Code = "node_twin"       // two processes have one node.id
 	CodeClock       Code = "node_clock"      // the clock of a host is wrong
-	CodeDrift       Code = "node_drift"      // a node is configured otherwise than the leader
+	CodeDrift       Code = "node_drift"      // a node has another configuration than the leader
 	CodeFailing     Code = "job_failing"     // the last run that counts failed
 	CodeLate        Code = "job_late"        // see [Job.IsLate]
-	CodeUnscheduled Code = "job_unscheduled" // the leader's configuration has not the job: see [Unscheduled]
+	CodeUnscheduled Code = "job_unscheduled" // the leader's configuration does not have the job: see [Unscheduled]
 	CodeDeadLetters Code = "dead_letters"    // records wait that did not fit their table
-	CodeUnaccepted  Code = "rows_unaccepted" // a pass has left rows alone that the job never wrote
-	CodeLeftStage   Code = "stage_left"      // no job flushes what is staged
+	CodeUnaccepted  Code = "rows_unaccepted" // a pass has left rows as they are that the job never wrote
+	CodeLeftStage   Code = "stage_left"      // no job flushes the staged changes
 	CodeRedis       Code = "redis_unavailable"
 	CodeStore       Code = "store_unavailable" // jobs that read a store fail
 )
 
-// Problem is one thing that is wrong, and the command to go on with. Page and command line make the
-// words.
+// Problem is one problem, and the command to continue with. Page and command line make the words.
 type Problem struct {
 	Code  Code   `json:"code"`
-	Grave bool   `json:"grave,omitzero"` // jobs do not run, or data does not get where it should
+	Grave bool   `json:"grave,omitzero"` // jobs do not run, or data does not arrive
 	Lock  string `json:"lock,omitzero"`  // "": that of the Snapshot
 	Node  string `json:"node,omitzero"`
 	Job   string `json:"job,omitzero"`
@@ -44,13 +43,13 @@ type Problem struct {
 	Store string `json:"store,omitzero"` // "": the Redis that has the lock
 	// Since is when a late job was due, or zero.
 	Since time.Time `json:"since,omitzero"`
-	// Count is of failures, dead letters or records; 0: not counted.
+	// Count counts failures, dead letters or records; 0: not counted.
 	Count   int64  `json:"count,omitzero"`
-	Late    Late   `json:"late,omitzero"` // of a job, also of one that fails
+	Late    Late   `json:"late,omitzero"` // of a job, also of a failing one
 	Command string `json:"command"`
 }
 
-// Problems are what is wrong, the worst first: none where all is well.
+// Problems are all problems, the worst first; none if all is well.
 func Problems(s Snapshot) []Problem {
 	all := slices.Concat(s.electionProblems(), s.storeProblems(), s.jobProblems(), s.stageProblems(), s.nodeProblems())
 	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(rank(a), rank(b)) })
@@ -69,7 +68,7 @@ func (s Snapshot) electionProblems() (all []Problem) {
 		all = append(all, Problem{Code: CodeRedis, Grave: true, Command: "baton doctor"})
 	}
 	switch {
-	case s.LastLeader != nil, s.Leader == nil && s.Error != "": // who leads is not known
+	case s.LastLeader != nil, s.Leader == nil && s.Error != "": // the leader is unknown
 	case s.Leader == nil && s.Paused != nil:
 		all = append(all, Problem{Code: CodePaused, Command: "baton resume"})
 	case s.HandedOver("") != nil:
@@ -179,25 +178,25 @@ func (s Snapshot) nodeProblems() (all []Problem) {
 	return all
 }
 
-// Next is what to do about a job that fails or is late.
+// Next is the next step for a job that fails or is late.
 type Next string
 
-// What to do about a job.
+// The next steps for a job.
 const (
 	NextLead   Next = "lead"   // it cannot run until a node leads
 	NextRead   Next = "read"   // read why its last run failed
-	NextOutput Next = "output" // the same: only what it printed says why
+	NextOutput Next = "output" // the same: only its output shows why
 	NextResume Next = "resume" // it is paused
-	NextMatch  Next = "match"  // the leader has not the job: compare the configurations
-	NextWait   Next = "wait"   // it is at work: watch whether what waits gets less
+	NextMatch  Next = "match"  // the leader does not have the job: compare the configurations
+	NextWait   Next = "wait"   // it is at work: watch whether the backlog shrinks
 	NextLook   Next = "look"   // nothing shows why: its history may
 )
 
-// WhatNow is what to do about a job that fails or is late.
+// WhatNow is the next step for a job that fails or is late.
 func (s Snapshot) WhatNow(j Job) Next {
 	leader := s.LeaderOf(j)
 	switch {
-	case j.Paused != nil && j.Unscheduled == nil: // whatever else is wrong, it does not run before
+	case j.Paused != nil && j.Unscheduled == nil: // until then it does not run, whatever other problem it has
 		return NextResume
 	case j.IsFailing() && j.Command && j.LastRun != nil && j.LastRun.Error == "":
 		return NextOutput
@@ -213,7 +212,7 @@ func (s Snapshot) WhatNow(j Job) Next {
 	return NextLook
 }
 
-// Command is what to enter for it.
+// Command is the command line for it.
 func (n Next) Command(j Job) string {
 	job := j.Name
 	switch n {
@@ -239,7 +238,7 @@ func (j Job) EndsPause() string {
 	return "baton job resume " + j.Name
 }
 
-// LeaderOf is who leads under the lock of a job; nil if none does.
+// LeaderOf is the leader under the lock of a job; nil if none leads.
 func (s Snapshot) LeaderOf(j Job) *Leader {
 	for _, l := range s.Locks {
 		if l.Key == j.Lock {

@@ -9,8 +9,7 @@ import (
 	"baton/internal/config"
 )
 
-// Inline are those that the configuration has itself, by where they stand. Those
-// that were replaced from the environment are not in its file.
+// Inline are the secrets in the configuration itself, by their places. Those that were replaced from the environment are not in its file.
 func Inline(c config.Config) map[string]string {
 	all := map[string]string{}
 	ofURL := func(key, raw string) {
@@ -42,7 +41,7 @@ func Inline(c config.Config) map[string]string {
 			return
 		}
 		if u, err := url.Parse(w.URL); err == nil {
-			all[key] = strings.TrimPrefix(u.RequestURI(), "/") // its path is what a hook is known by
+			all[key] = strings.TrimPrefix(u.RequestURI(), "/") // the path of a hook is its secret
 		}
 	}
 	for _, n := range c.Notify {

@@ -17,8 +17,7 @@ const readable = 1 << 20
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ReadEnvFile reads lines of NAME=VALUE into set. A value may be in quotes, which
-// mean nothing else than where it begins and ends.
+// ReadEnvFile reads lines of NAME=VALUE into set. A value may be in quotes, which only mark its beginning and end.
 func ReadEnvFile(path string, set map[string]string) error {
 	content, err := ReadBounded(path)
 	if err != nil {
@@ -80,7 +79,7 @@ func ReadBounded(path string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular(): // one that is waited for would hold up the run
+	case !info.Mode().IsRegular(): // reading a pipe could hold up the run
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Size() > readable:
 		return nil, errors.New(path + " has more than 1 MiB")

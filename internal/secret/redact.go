@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// redacted stands where a secret was.
+// redacted replaces a secret.
 const redacted = "***"
 
-// Redactor takes secrets out of a stream, also where one comes in pieces: what may be
-// the beginning of one waits for what follows. Where several overlap, all that any of
-// them covers is taken out.
+// Redactor removes secrets from a stream, even if one comes in pieces: a possible beginning of a secret waits for the following text. If
+// several overlap, every byte that any of them covers is removed.
 type Redactor struct {
 	secrets [][]byte // the longest first
 	waiting []byte
-	covered int // so much of what waits is under a *** that was handed on
+	covered int // bytes of waiting that a *** already passed on stands for
 }
 
-// NewRedactor takes out these secrets.
+// NewRedactor makes a Redactor for these secrets.
 func NewRedactor(secrets []string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
@@ -30,7 +29,7 @@ func NewRedactor(secrets []string) *Redactor {
 	return r
 }
 
-// Pass hands on what can be handed on, with last all of it.
+// Pass passes on the text that no unfinished secret can be in; with last it passes on all of it.
 func (r *Redactor) Pass(text []byte, last bool, out func([]byte)) {
 	if len(r.secrets) == 0 {
 		out(text)
@@ -50,7 +49,7 @@ func (r *Redactor) Pass(text []byte, last bool, out func([]byte)) {
 			out(text[at:s.from])
 			out([]byte(redacted))
 		}
-		at = max(at, s.to) // of two that overlap the rest of the second one goes, too
+		at = max(at, s.to) // if two overlap, the rest of the second one goes, too
 	}
 	if at < hold {
 		out(text[at:hold])
@@ -58,7 +57,7 @@ func (r *Redactor) Pass(text []byte, last bool, out func([]byte)) {
 	r.waiting, r.covered = bytes.Clone(text[hold:]), max(at-hold, 0)
 }
 
-// stretch is where a secret is.
+// stretch is the place of a secret.
 type stretch struct{ from, to int }
 
 // find are the secrets in a text that begin before an offset, in order.
@@ -78,7 +77,7 @@ func (r *Redactor) find(text []byte, before int) []stretch {
 	return all
 }
 
-// begins is where the end of the text begins that may be the beginning of a secret.
+// begins is the beginning of a possible secret at the end of the text.
 func (r *Redactor) begins(text []byte) int {
 	first := len(text)
 	for _, s := range r.secrets {

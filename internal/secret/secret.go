@@ -1,5 +1,4 @@
-// Package secret knows which texts of a configuration and of an environment are secret, and
-// takes them out of what is printed.
+// Package secret finds the secret texts of a configuration and of an environment, and removes them from output.
 package secret
 
 import (
@@ -13,17 +12,15 @@ import (
 )
 
 const (
-	// LeastPassword and leastSecret are the shortest texts that are taken for secrets: where
-	// a password stands, as in a URL, and elsewhere. What is shorter would blot out half of
-	// what a command prints.
+	// LeastPassword and leastSecret are the least lengths of a secret: at the place of a password, as in a URL, and elsewhere. Shorter
+	// texts would blot out half of a command's output.
 	LeastPassword = 4
 	leastSecret   = 8
 	// leastPlain is the shortest text of one kind of character that looks like a token.
 	leastPlain = 16
 )
 
-// InVariables are the values of variables that nobody is to see in what a command prints.
-// Of those of the env_file that is nearly all.
+// InVariables are the values of variables that a command's output must not show. Nearly all variables of the env_file belong to them.
 func InVariables(set, file map[string]string) []string {
 	var secrets []string
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -36,9 +33,8 @@ func InVariables(set, file map[string]string) []string {
 	return secrets
 }
 
-// InVariable is what of a variable's value is a secret, as far as its name and its looks
-// tell: all of a PASSWORD; of a KEY or a URL what looks like a token, so that counts, paths
-// and hosts stay readable.
+// InVariable is the secret part of a variable's value, by its name and its form: all of a PASSWORD; of a KEY or a URL the part that looks
+// like a token, so that counts, paths and hosts stay readable.
 func InVariable(name, value string) []string {
 	secrets := passwordsIn(value)
 	switch {
@@ -64,11 +60,11 @@ func InVariable(name, value string) []string {
 var (
 	// pathValue is a value that names a file. In base64, too, there are slashes, but + and = as well.
 	pathValue = regexp.MustCompile(`^(?:~|\.{1,2})?/[\w./@%:,-]*$`)
-	// fileName is the name of a variable that says where a secret is: TOKEN_FILE.
+	// fileName is the form of a variable's name whose value is the path of a secret: TOKEN_FILE.
 	fileName = regexp.MustCompile(`(?i)[_-](?:file|path|dir)$`)
 )
 
-// looksLikeToken tells what a machine has made up from words, numbers and prefixes of keys.
+// looksLikeToken distinguishes machine-made texts from words, numbers and prefixes of keys.
 func looksLikeToken(text string) bool {
 	var digit, letter, other bool
 	for _, r := range text {
@@ -93,8 +89,8 @@ func pieces(password string) []string {
 	return slices.DeleteFunc(all, func(p string) bool { return len(p) < leastPiece || p == password })
 }
 
-// InDSN are the passwords of a DSN and their pieces. A word that the DSN has elsewhere, too, is not among them: a
-// user's name is shown.
+// InDSN are the passwords of a DSN and their pieces. A word that also occurs elsewhere in the DSN is not among them: a user's name is
+// shown.
 func InDSN(dsn string) []string {
 	return slices.DeleteFunc(passwordsIn(dsn), func(p string) bool { return strings.Count(dsn, p) > 1 && !strings.Contains(p, "@") })
 }
@@ -120,8 +116,7 @@ func passwordsIn(value string) []string {
 	return all
 }
 
-// Known are those of the configuration and of the files that it names: a command
-// may have come by them in ways of its own.
+// Known are the secrets of the configuration and of the files that it names: a command may have obtained them in ways of its own.
 func Known(c config.Config) []string {
 	var all []string
 	add := func(text string, least int) {
@@ -134,7 +129,7 @@ func Known(c config.Config) []string {
 		if strings.HasPrefix(key, "env.") {
 			continue // below, by name
 		}
-		least := leastSecret // a hook's path may be a plain word
+		least := leastSecret // a hook's path may be a common word
 		if strings.HasPrefix(key, "redis.") {
 			least = LeastPassword
 		}
@@ -149,7 +144,7 @@ func Known(c config.Config) []string {
 			all = append(all, InVariable(name, value)...)
 		}
 		if j.EnvFile != "" {
-			_ = ReadEnvFile(j.EnvFile, variables) // whoever needs it tells
+			_ = ReadEnvFile(j.EnvFile, variables) // the job that needs it reports the error
 		}
 	}
 	for _, value := range variables {
@@ -161,7 +156,7 @@ func Known(c config.Config) []string {
 		}
 		text, err := ReadBounded(path)
 		if err != nil {
-			continue // whoever needs it tells
+			continue // its user reports the error
 		}
 		for line := range strings.Lines(string(text)) {
 			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {

@@ -61,7 +61,7 @@ type (
 )
 
 const (
-	sampled     = 1 // of the flags of a span
+	sampled     = 1 // a flag of a span
 	statusError = 2
 )
 

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// patience is for how long a batch of spans is tried; newer ones wait meanwhile.
+	// patience is how long a batch of spans is tried; newer ones wait meanwhile.
 	patience = time.Minute
 	// firstWait is between the first attempts; it doubles, with jitter.
 	firstWait = time.Second
-	// closeWithin is for how long spans are sent after the end.
+	// closeWithin is how long spans are sent after ctx has ended.
 	closeWithin = 3 * time.Second
 	// logEvery is the time between log lines about a collector that takes no spans.
 	logEvery = time.Minute
-	// answerMost is how much of an answer is read.
+	// answerMost is how many bytes of an answer are read.
 	answerMost = 64 << 10
 )
 
-// Run sends spans until ctx ends, and then, for a few seconds at most, those that are left.
+// Run sends spans until ctx ends, and then, for a few seconds at most, the remaining ones.
 func (t *Tracer) Run(ctx context.Context) {
 	if t == nil {
 		return
@@ -56,7 +56,7 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// send sends all that waits. It waits between attempts only while going lasts.
+// send sends all spans in the queue. It waits between attempts only while going lasts.
 func (t *Tracer) send(ctx, going context.Context) {
 	for spans := t.take(); len(spans) > 0; spans = t.take() {
 		body, err := t.encode(spans)
@@ -87,13 +87,12 @@ func (t *Tracer) take() []Span {
 	n := min(len(t.queue), t.settings.batch)
 	spans := t.queue[:n:n]
 	if t.queue = t.queue[n:]; len(t.queue) == 0 {
-		t.queue = nil // which frees what it has grown to
+		t.queue = nil // frees the memory that it has grown to
 	}
 	return spans
 }
 
-// deliver posts until the collector has answered, or its time is over. refused is how many of the spans the collector
-// has left out.
+// deliver posts until the collector has answered, or its time is over. refused is how many of the spans the collector has rejected.
 func (t *Tracer) deliver(ctx, going context.Context, body []byte) (refused int, err error) {
 	began := time.Now()
 	for wait := firstWait; ; wait *= 2 {
@@ -124,7 +123,7 @@ func isRefusal(err error) bool {
 
 func (r *refusal) Error() string { return "the collector answered " + r.status }
 
-// post makes one request. after is how long the collector asks to be left alone.
+// post makes one request. after is how long the collector wants no request.
 func (t *Tracer) post(ctx context.Context, body []byte) (refused int, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.settings.timeout)
 	defer cancel()
@@ -148,7 +147,7 @@ func (t *Tracer) post(ctx context.Context, body []byte) (refused int, after time
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerMost))
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // a date is not waited for
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // a date is ignored
 		return 0, time.Duration(min(max(seconds, 0), 3600)) * time.Second, fmt.Errorf("the collector answered %s", resp.Status)
 	}
 	if resp.StatusCode/100 != 2 {
@@ -168,7 +167,7 @@ func hideURL(err error) error {
 	return err
 }
 
-// refusedIn is how many spans an answer says it has left out.
+// refusedIn is how many rejected spans an answer reports.
 func refusedIn(answer []byte) int {
 	var a struct {
 		PartialSuccess struct {
@@ -182,7 +181,7 @@ func refusedIn(answer []byte) int {
 	return max(n, 0)
 }
 
-// lose counts spans that the collector will not have.
+// lose counts spans that the collector did not accept.
 func (t *Tracer) lose(why Outcome, n int) {
 	if n == 0 {
 		return

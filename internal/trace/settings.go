@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Settings say where traces are sent, and which.
+// Settings are the target of traces, and their selection.
 type Settings struct {
 	endpoint   string
 	headers    map[string]string // secret
@@ -31,7 +31,7 @@ type Settings struct {
 // Problem is a variable of the environment that cannot be used. It never quotes a value that may be secret.
 type Problem struct{ Variable, Message string }
 
-// environment reads variables, and notes what is wrong with them.
+// environment reads variables, and notes their problems.
 type environment struct {
 	getenv   func(string) (string, bool)
 	problems []Problem
@@ -77,7 +77,7 @@ func (e *environment) wrong(variable, message string) {
 	e.problems = append(e.problems, Problem{variable, message})
 }
 
-// exporter is a setting of the exporter: that for traces, or else that for everything.
+// exporter is a setting of the exporter: that for traces, otherwise that for everything.
 func (e *environment) exporter(setting string) (name, value string) {
 	name = e.which(setting)
 	return name, e.get(name)
@@ -90,7 +90,7 @@ func (e *environment) which(setting string) string {
 	return exporterPrefix + setting
 }
 
-// oneOf is a setting that has few values, the first of which is what it is when it is not set.
+// oneOf is a setting with a few values; the first one is its default.
 func (e *environment) oneOf(name string, values ...string) string {
 	value := strings.ToLower(e.get(name))
 	if value == "" {
@@ -124,7 +124,7 @@ func (e *environment) endpoint() string {
 	name, value := e.exporter("ENDPOINT")
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		e.wrong(name, "want a URL such as http://127.0.0.1:4318") // not quoted: it may have a password
+		e.wrong(name, "want a URL such as http://127.0.0.1:4318") // not quoted: it may contain a password
 		return ""
 	}
 	if name == exporterPrefix+"ENDPOINT" {
@@ -191,8 +191,8 @@ func (e *environment) encryption() *tls.Config {
 	return c
 }
 
-// sampler is the lowest number that a trace must have. Every trace begins here: what a sampler says of those
-// with a parent elsewhere never applies.
+// sampler is the lowest number that a trace must have. Every trace begins here: so a sampler's rules for spans with a parent elsewhere
+// never apply.
 func (e *environment) sampler() uint64 {
 	const all = 1 << 56
 	kinds := []string{
@@ -218,7 +218,7 @@ func (e *environment) sampler() uint64 {
 	return 0
 }
 
-// host is where the collector is, without what may be secret.
+// host is the host of the collector, without parts that may be secret.
 func (s *Settings) host() string {
 	u, err := url.Parse(s.endpoint)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Settings) client() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// resource says whose spans they are.
+// resource describes the process that the spans come from.
 func (s *Settings) resource(o Options) resource {
 	facts := map[string]string{"service.name": "baton", "service.version": o.Version, "service.instance.id": o.NodeID}
 	maps.Copy(facts, s.attributes)

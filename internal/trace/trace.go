@@ -1,5 +1,5 @@
-// Package trace sends what has happened, as spans, to a collector of OpenTelemetry traces, and names the span
-// that a command is to be a child of in the form of W3C Trace Context.
+// Package trace sends events as spans to a collector of OpenTelemetry traces, and names the parent span for a command in the form of W3C
+// Trace Context.
 //
 // A span is handed over once it has ended, as a value. No call waits for the collector. A nil [Tracer] is off:
 // its methods do nothing and allocate nothing.
@@ -23,8 +23,8 @@ type Context struct {
 	Span  [8]byte
 }
 
-// Of are the ids that belong to a UUID: its digits are the trace's id, and their first half is that of the
-// trace's first span. So a trace is found by the id of its run, on any node, and nothing has to be kept for it.
+// Of are the ids made from a UUID: its digits are the trace's id, and their first half is the id of the trace's first span. So a trace is
+// found by the id of its run, on any node, without any further record.
 func Of(id string) Context {
 	var digits [32]byte
 	n := 0
@@ -48,7 +48,7 @@ func Of(id string) Context {
 	return c
 }
 
-// hashed are the ids of what has no UUID.
+// hashed are the ids for a text that is no UUID.
 func hashed(id string) Context {
 	sum := sha256.Sum256([]byte(id))
 	return Context{Trace: [16]byte(sum[:16]), Span: [8]byte(sum[16:24])}
@@ -71,7 +71,7 @@ func (c Context) Child() Context {
 // TraceID is the trace's id in hexadecimal digits.
 func (c Context) TraceID() string { return hex.EncodeToString(c.Trace[:]) }
 
-// Kind is what a span is to the one that it is a child of.
+// Kind is the relation of a span to its parent.
 type Kind int
 
 // The kinds, as OTLP numbers them.
@@ -80,7 +80,7 @@ const (
 	Client   Kind = 3 // it waits for a server
 )
 
-// Span is something that has ended.
+// Span is a finished piece of work.
 type Span struct {
 	Context
 	Parent     [8]byte   // in the same trace; zero: it is the first
@@ -89,7 +89,7 @@ type Span struct {
 	Kind       Kind
 	Start, End time.Time
 	Attributes []Attribute
-	Error      string // "": it has not failed
+	Error      string // "": it succeeded
 }
 
 // Attribute is one fact of a span. The value is a string, an int64 or a bool.
@@ -98,7 +98,7 @@ type Attribute struct {
 	Value any
 }
 
-// Outcome is what became of a span.
+// Outcome is the outcome of a span.
 type Outcome string
 
 // The outcomes.
@@ -112,7 +112,7 @@ const (
 // Outcomes lists them.
 func Outcomes() []Outcome { return []Outcome{Delivered, Refused, GivenUp, Dropped} }
 
-// Options are what a tracer has from the process that it lives in.
+// Options are the facts of the process that a tracer belongs to.
 type Options struct {
 	Version string
 	NodeID  string
@@ -143,7 +143,7 @@ func NewTracer(s *Settings, o Options) *Tracer {
 	return &Tracer{settings: s, options: o, resource: s.resource(o), client: s.client(), wake: make(chan struct{}, 1)}
 }
 
-// Record hands over a span that has ended. It never waits: if too many spans wait, this one is dropped.
+// Record adds a span that has ended to the queue. It never waits: if too many spans wait, this one is dropped.
 func (t *Tracer) Record(s Span) {
 	if t == nil || !t.Sampled(s.Context) {
 		return
@@ -174,8 +174,7 @@ func (t *Tracer) Sampled(c Context) bool {
 	return t != nil && binary.BigEndian.Uint64(c.Trace[8:])&(1<<56-1) >= t.settings.below
 }
 
-// Traceparent is the value of the header or variable of that name for what is a child of a span; "" if the
-// tracer is off.
+// Traceparent is the value of the header or variable of that name for children of a span; "" if the tracer is off.
 func (t *Tracer) Traceparent(c Context) string {
 	if t == nil {
 		return ""

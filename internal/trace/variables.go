@@ -3,7 +3,7 @@ package trace
 // Variable is one of the environment's that FromEnvironment reads.
 type Variable struct{ Name, Short string }
 
-// exporterPrefix begins the variables that exist for traces alone, too.
+// exporterPrefix begins the variables that also exist for traces alone.
 const exporterPrefix = "OTEL_EXPORTER_OTLP_"
 
 // Variables are all that FromEnvironment reads, in a few words each. Those of the exporter have a second name for
