@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// The delays before an "@always" job is restarted after a failure.
+// The delays before an "@always" job is restarted after a failure. A flush is tried again within seconds after its cause has healed: its
+// source may pause for as long.
 const (
-	againMin = time.Second
-	againMax = 30 * time.Second
+	againMin      = time.Second
+	againMax      = 30 * time.Second
+	againMaxFlush = 5 * time.Second
 )
 
 // always is the timing of an "@always" job: it starts when the term begins and restarts when its
@@ -50,7 +52,11 @@ func (a *always) ended(m *machine, lasted time.Duration) {
 	case lasted > againMax:
 		a.wait = 0
 	}
-	a.wait = min(max(2*a.wait, againMin), againMax)
+	longest := againMaxFlush
+	if m.job.Spawns {
+		longest = againMax
+	}
+	a.wait = min(max(2*a.wait, againMin), longest)
 	m.next = m.now.Add(a.wait + rand.N(a.wait/5))
 }
 

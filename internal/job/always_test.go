@@ -45,22 +45,30 @@ func TestAlwaysIsOneRunForTheWholeTerm(t *testing.T) {
 }
 
 func TestAlwaysIsStartedAgainAfterEveryFailureEverMoreSlowly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		broken := func(context.Context, job.Run) (job.Result, error) {
-			return job.Result{}, errors.New("database is away")
-		}
-		n := lead(t, jobtest.NewLedger("me"), always(t, "flush", broken))
-		after(10 * time.Minute)
-		starts := n.starts("flush")
-		for i, least := range []float64{1, 2, 4, 8, 16, 30, 30, 30} {
-			if gap := starts[i+1] - starts[i]; gap < least || gap > 1.25*least {
-				t.Errorf("pause %d: %v s, want %v s and a little", i+1, gap, least)
-			}
-		}
-		n.end()
-		want(t, "state", n.records()[0].State, job.StateFailed)
-		want(t, "missed", n.misses(), map[job.Reason]int{})
-	})
+	for name, c := range map[string]struct {
+		spawns bool
+		least  []float64
+	}{
+		"a command": {true, []float64{1, 2, 4, 8, 16, 30, 30, 30}},
+		"a flush":   {false, []float64{1, 2, 4, 5, 5, 5, 5, 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				broken := func(context.Context, job.Run) (job.Result, error) {
+					return job.Result{}, errors.New("database is away")
+				}
+				n := lead(t, jobtest.NewLedger("me"), with(always(t, "flush", broken), func(j *job.Job) { j.Spawns = c.spawns }))
+				after(10 * time.Minute)
+				starts := n.starts("flush")
+				for i, least := range c.least {
+					if gap := starts[i+1] - starts[i]; gap < least || gap > 1.25*least {
+						t.Errorf("pause %d: %v s, want %v s and a little", i+1, gap, least)
+					}
+				}
+				n.end()
+			})
+		})
+	}
 }
 
 func TestAlwaysThatLastedIsStartedAgainSoon(t *testing.T) {
