@@ -1,5 +1,21 @@
 // Package alert decides which events get a notification, and its words: a leader that changed, a job that fails, is late or is well
 // again. Package notify delivers them.
+//
+// [Notifications] belong to the node. They keep the state of each job that decides the next report: the failures in a row, the
+// lateness, and the dead letters that were reported. At the beginning of a term that state is unknown. So the leader reads the ledger
+// and the history of the election, and holds the ends of runs until it has.
+//
+// The rules: the first failure and the recovery are reported at once, repeated failures, missed slots and dead letters at growing or
+// fixed intervals. An event is reported twice rather than never: if the leader before has crashed, its reports do not count.
+// Candidacies and runs never wait for a report.
+//
+// What fails, and what then:
+//
+//   - Redis does not answer at the beginning of a term: it is asked again every second, and the ends of runs are held. If the term ends
+//     before, they are reported without the state.
+//   - A node dies with events in its queues: they are lost. The next leader finds jobs that fail or are late in the ledger, and reports
+//     them.
+//   - The configuration is reloaded: a job keeps its state if it keeps its name and lock.
 package alert
 
 import (

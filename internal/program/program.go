@@ -1,5 +1,18 @@
-// Package program runs the command of a job, once per run: with its environment and its secrets, and so that it is dead before the lock
-// may be another node's. It keeps the command's output, without the secrets.
+// Package program runs the command of a job, once per run: with its environment and its secrets, and so that it is dead before the
+// lock may be another node's. It keeps the command's output, without the secrets.
+//
+// [Program].Run prepares the command (environment, user, limits, input, log file), runs it below a warden (package command), and turns
+// its end into the run's result. Its output goes through a redactor of secrets, then to three places: the last part is kept for the
+// history, pieces are shipped to a store in Redis, and all of it is appended to the log file.
+//
+// What fails, and what then:
+//
+//   - The run's context ends: stop signal, grace and SIGKILL for the command and all that it has started. The lease bounds the grace.
+//   - The lease is not renewed in time: the command is ended before it runs out, and the run fails, since no order has ended it.
+//   - The lock is lost: a long grace is cut to the drain.
+//   - Redis or the disk does not take output: the run goes on. Shipping tries again, and the log file gives up after a while, with a
+//     log line.
+//   - The command cannot be started: the run fails with the reason and the remedy.
 package program
 
 import (

@@ -1,8 +1,12 @@
-// Package trace sends events as spans to a collector of OpenTelemetry traces, and names the parent span for a command in the form of W3C
-// Trace Context.
+// Package trace sends events as spans to a collector of OpenTelemetry traces, and names the parent span for a command in the form of
+// W3C Trace Context.
 //
-// A span is handed over once it has ended, as a value. No call waits for the collector. A nil [Tracer] is off:
-// its methods do nothing and allocate nothing.
+// A span is handed over once it has ended, as a value, and waits in a queue of bounded length; [Tracer.Run] sends batches of it. No
+// call waits for the collector. A nil [Tracer] is off: its methods do nothing and allocate nothing.
+//
+// What fails, and what then: a batch is tried for a minute, while newer spans wait. If the queue is full, new spans are dropped. If
+// the collector rejects a batch, it is not sent again. All three are counted by [Outcome], and logged once in a while. At the end of
+// the process the queue gets a few seconds more.
 package trace
 
 import (

@@ -1,5 +1,28 @@
-// Package direct answers and carries out orders over the servers themselves: Redis, where the elections
-// and the ledger of the jobs are, and the databases, where dead letters and fences are.
+// Package direct answers and carries out orders over the servers themselves: Redis, where the elections and the ledger of the jobs
+// are, and the databases, where dead letters and fences are.
+//
+// A [Site] serves a command, over connections of its own ([Open]), or the page and the API of a node, over the node's ([Of]). A
+// session is one access to the elections of a configuration, and a [View] one election with its jobs. The leader does the work of most
+// orders; the Site leaves them in Redis and waits for the effect:
+//
+//	stepdown, pause, resume    in the election's keys; the Site then reads the election until it shows the effect, or the wait is over
+//	run, cancel                in the ledger of the jobs; a leader takes the order, or the Site takes it back after [AskFor]
+//	verify, backfill           in the ledger, until a leader has carried it out
+//	pause_job, resume_job      in the ledger, without a leader
+//	replay, drop               in the database, without a leader
+//	reload, test_notify        by the node itself
+//
+// The rules: Redis and the databases get few questions at a time, since the leader's work goes first. A Snapshot is bounded before
+// others see it ([operate.Bounded]).
+//
+// What fails, and what then:
+//
+//   - No node leads: [operate.ErrNoLeader] for an order to a job, and no new order stays behind. A pause and a resume need no
+//     leader.
+//   - The leader does not take a run or a cancellation in time: the Site takes it back, or finds its answer. If that fails too, the
+//     error says that the outcome is unknown.
+//   - The reply of a server is lost: a run's order has an ID, and giving it again finds the same run.
+//   - A store or a database does not answer: the others' answers are returned beside the error.
 package direct
 
 import (
