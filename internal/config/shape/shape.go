@@ -1,5 +1,5 @@
-// Package shape splits YAML into the parser's words, and refuses a text that is nested too deep, or too wide, before it is
-// parsed.
+// Package shape splits YAML into the parser's words. It refuses a text that is nested too deep, too wide or too dense,
+// before it is parsed: a leader that reloads must not lose its lease, or its memory, over a file that is no configuration.
 package shape
 
 import (
@@ -12,12 +12,15 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The limits of a file's shape. The parser's time and memory grow with the square of depth and width: without limits
-// 60 KB of brackets take 1.5 GB.
+// The limits of a file's shape. The parser's time and memory grow with the square of depth and width, and of keys
+// without values, anchors and tags: without limits 60 KB of brackets take 1.5 GB, and 1 MiB of tags takes minutes.
 const (
-	maxDepth   = 32     // mappings and lists within each other; baton's own settings have 8
-	maxKeys    = 2000   // of one mapping: no table has more columns
-	maxEntries = 10_000 // of one list
+	maxTokens  = 300_000 // a thousand jobs have 100,000
+	maxNulls   = 2000    // keys without a value, in braces
+	maxMarks   = 100     // anchors, aliases, tags and directives; the decoder refuses the first one, with its path
+	maxDepth   = 32      // mappings and lists within each other; baton's own settings have 8
+	maxKeys    = 2000    // of one mapping: no table has more columns
+	maxEntries = 10_000  // of one list
 )
 
 // collection is a mapping or a list that is open.
@@ -30,6 +33,10 @@ type collection struct {
 // shape follows which mappings and lists are open, token by token.
 type shape struct {
 	open []collection
+	// tokens, nulls and marks count against the limits. broken: the parser refuses what came last.
+	tokens, nulls, marks int
+	broken               bool
+
 	line int          // of the last token
 	last *token.Token // in this line
 }
@@ -56,8 +63,11 @@ func Tokens(text string) (all token.Tokens, err error) {
 			if message := at.add(t); message != "" {
 				return nil, &Excess{Line: t.Position.Line, Column: t.Position.Column, Message: message}
 			}
+			all.Add(t)
+			if at.broken { // what follows would only be more of it
+				return whole(all), nil
+			}
 		}
-		all.Add(some...)
 	}
 }
 
@@ -70,12 +80,21 @@ func (s *shape) add(t *token.Token) string {
 		s.line, s.last = t.Position.Line, nil
 		s.dedent(t.Position.Column)
 	}
+	s.tokens++
 	switch t.Type {
+	case token.InvalidType:
+		s.broken = true
+	case token.DoubleQuoteType, token.SingleQuoteType, token.StringType:
+		s.broken = s.last != nil && (s.last.Type == token.DoubleQuoteType || s.last.Type == token.SingleQuoteType)
+	case token.AnchorType, token.AliasType, token.TagType, token.DirectiveType:
+		s.marks++
 	case token.SequenceStartType, token.MappingStartType:
 		s.open = append(s.open, collection{flow: true})
 	case token.SequenceEndType, token.MappingEndType:
-		s.close()
+		s.null()
+		s.broken = !s.close()
 	case token.CollectEntryType: // the comma
+		s.null()
 		s.in(-1).entries++
 	case token.SequenceEntryType: // the dash of a list
 		s.in(t.Position.Column).entries++
@@ -99,14 +118,22 @@ func (s *shape) dedent(column int) {
 	}
 }
 
-// close ends the innermost brackets.
-func (s *shape) close() {
+// null counts a key that ends without a value.
+func (s *shape) null() {
+	if s.last != nil && s.last.Type == token.MappingValueType {
+		s.nulls++
+	}
+}
+
+// close ends the innermost brackets. It reports whether there are any.
+func (s *shape) close() bool {
 	for n, c := range slices.Backward(s.open) {
 		if c.flow {
 			s.open = s.open[:n]
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // in is the collection that has an entry at a column. A block begins with its first entry.
@@ -120,6 +147,14 @@ func (s *shape) in(column int) *collection {
 }
 
 func (s *shape) excess() string {
+	switch {
+	case s.tokens > maxTokens:
+		return fmt.Sprintf("more than %d words and signs: is this baton's configuration?", maxTokens)
+	case s.nulls > maxNulls:
+		return fmt.Sprintf("more than %d keys without a value: is this baton's configuration?", maxNulls)
+	case s.marks > maxMarks:
+		return fmt.Sprintf("more than %d anchors, aliases, tags and directives: baton has none of them; write the values out", maxMarks)
+	}
 	if len(s.open) > maxDepth {
 		return fmt.Sprintf("nested deeper than %d levels: is this baton's configuration, and is a bracket or the indentation wrong?",
 			maxDepth)

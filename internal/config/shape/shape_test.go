@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml/parser"
 )
 
 func repeated(n int, format string) string {
@@ -36,6 +38,12 @@ func TestDepthAndWidthAreRefusedWithTheirPlace(t *testing.T) {
 		"a long list":             {"a:\n" + repeated(10_001, "- %d\n"), "10002:1 a list of more than 10000"},
 		"a long one in brackets":  {"a: [" + repeated(10_002, "%d, ") + "]", "a list of more than 10000"},
 		"brackets within a list":  {"a:\n- b:\n  - " + strings.Repeat("[", 40), "nested deeper than 32"},
+		"dense lists":             {"a:\n" + strings.Repeat("- [a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a]\n", 8000), "more than 300000 words"},
+		"keys without values":     {repeated(3, "x%d: {"+strings.Repeat("k: ,", 1000)+"}\n"), "more than 2000 keys without a value"},
+		"tags":                    {"a: " + strings.Repeat("!!x ", 60_000), "more than 100 anchors"},
+		"anchors":                 {"a: " + strings.Repeat("&a ", 60_000), "more than 100 anchors"},
+		"aliases":                 {strings.Repeat("*a ", 60_000), "more than 100 anchors"},
+		"directives":              {strings.Repeat("%Y\n", 60_000), "more than 100 anchors"},
 		"a comment in the middle": {strings.Repeat("[\n# ]\n", 40), "nested deeper than 32"},
 	} {
 		_, err := Tokens(c.text)
@@ -62,6 +70,24 @@ func TestWhatIsHonestPasses(t *testing.T) {
 	} {
 		if _, err := Tokens(text); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The parser tells the first fault. To read on would only take time: it grows with the square of these.
+func TestWhatIsBrokenIsReadToItsFirstFault(t *testing.T) {
+	for name, text := range map[string]string{
+		"a bracket too much": "a: [1]\nb: " + strings.Repeat("]", 100_000),
+		"a brace too much":   "a: {b: 1}" + strings.Repeat("}", 100_000),
+		"reserved signs":     "a: " + strings.Repeat("@", 100_000),
+		"texts in a row":     "a: " + strings.Repeat(`"a" `, 100_000),
+		"texts of others":    strings.Repeat(`'a' "b" c `, 100_000),
+		"backticks":          "a: " + strings.Repeat("`", 100_000),
+	} {
+		if words, err := Tokens(text); err != nil || len(words) > 20 {
+			t.Errorf("%s: %d words, %v", name, len(words), err)
+		} else if _, err := parser.Parse(words, 0); err == nil {
+			t.Errorf("%s: the parser is content", name)
 		}
 	}
 }
