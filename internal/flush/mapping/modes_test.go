@@ -229,3 +229,19 @@ func TestModesThatCannotBeExactAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// A delete writes no key, so the database may make it.
+func TestDeletesFindRowsByAnIdentity(t *testing.T) {
+	table := articles()
+	table.Unique = [][]string{{"serial"}}
+	m, err := Compile(Spec{Table: "articles", Key: []string{"serial"}, Mode: ModeDelete}, table, eventInputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := m.Plan(); len(p.Columns) != 1 || p.Columns[0].Name != "serial" {
+		t.Errorf("the plan is %+v", p)
+	}
+	if _, err = Compile(Spec{Table: "articles", Key: []string{"serial"}}, table, eventInputs); err == nil {
+		t.Error("an upsert writes the identity")
+	}
+}

@@ -30,10 +30,12 @@ type Column struct {
 	Default   bool // has a default: may be left out of an insert
 	Constant  Raw  // the default as a text, if it is the same for every row: 'd', and not now()
 	Generated bool // computed or identity always: cannot be written
-	Bits      int  // KindInteger: 8, 16, 24, 32 or 64; KindFloat: 32 or 64
-	Unsigned  bool
-	MaxChars  int // KindText: characters
-	MaxBytes  int // KindText, KindBytes, KindOther: bytes
+	// Allow is the remedy for a Generated column of identity. A computed one has none.
+	Allow    string
+	Bits     int // KindInteger: 8, 16, 24, 32 or 64; KindFloat: 32 or 64
+	Unsigned bool
+	MaxChars int // KindText: characters
+	MaxBytes int // KindText, KindBytes, KindOther: bytes
 	// Padded: the length is fixed. A KindText column drops blanks at the end, a KindBytes
 	// column pads values shorter than MaxBytes.
 	Padded    bool

@@ -43,6 +43,8 @@ type Dialect struct {
 	Judge func(error) Verdict
 	// Explain returns the database's own message and its details.
 	Explain func(error) string
+	// Hint, if set, returns the database's advice that the text of an error lacks.
+	Hint func(error) string
 	// LacksTable reports whether a query failed because a table is missing.
 	LacksTable func(error) bool
 }

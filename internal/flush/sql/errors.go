@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
@@ -34,6 +35,11 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	}
 	if remedy := text.NoAltName(err); remedy != "" {
 		err = fmt.Errorf("%s (%w)", remedy, err)
+	}
+	if s.dialect.Hint != nil {
+		if hint := s.dialect.Hint(err); hint != "" && !strings.Contains(err.Error(), hint) {
+			err = fmt.Errorf("%w: %s", err, hint)
+		}
 	}
 	err = s.clean(err)
 	if errors.Is(err, flush.ErrNoTable) {

@@ -56,6 +56,8 @@ ORDER BY ordinal_position
 -- A part of a column is "name(10)"; an expression has no column, and is told as one.
 SELECT index_name,
        CASE WHEN column_name IS NULL THEN '(an expression)' WHEN sub_part IS NULL THEN column_name ELSE CONCAT(column_name, '(', sub_part, ')') END
-FROM information_schema.statistics
+FROM information_schema.statistics s
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? AND non_unique = 0
+  AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = s.table_schema AND c.table_name = s.table_name
+                  AND c.column_name = s.column_name AND c.generation_expression = 'ROW END')
 ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index

@@ -113,14 +113,18 @@ FROM information_schema.columns WHERE table_schema = ? AND table_name = ?
 ORDER BY ordinal_position
 
 -- name: unique
+-- MariaDB adds the end of a row's version to each unique index of a table WITH SYSTEM VERSIONING. Of the rows of today it
+-- is the same.
 SELECT index_name, column_name, sub_part IS NOT NULL OR column_name IS NULL
-FROM information_schema.statistics
+FROM information_schema.statistics s
 WHERE table_schema = ? AND table_name = ? AND non_unique = 0
+  AND NOT EXISTS (SELECT 1 FROM information_schema.columns c WHERE c.table_schema = s.table_schema AND c.table_name = s.table_name
+                  AND c.column_name = s.column_name AND c.generation_expression = 'ROW END')
 ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index
 
 -- name: table_names
 SELECT table_name FROM information_schema.tables
-WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_type = 'BASE TABLE' LIMIT 1000
+WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') LIMIT 1000
 
 -- name: note_refused_row
 -- Of MariaDB from 10.7 on: which row of a statement the error is about.

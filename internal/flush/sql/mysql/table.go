@@ -31,7 +31,7 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 		return row.Table{}, sql.NoTable(name, names)
 	case err != nil:
 		return row.Table{}, err
-	case kind != "BASE TABLE":
+	case kind != "BASE TABLE" && kind != "SYSTEM VERSIONED":
 		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, strings.ToLower(kind))
 	case transactional != "YES":
 		return row.Table{}, fmt.Errorf("table %s has engine %s, which has no transactions: nothing could be rolled back. ALTER TABLE "+

@@ -195,7 +195,23 @@ func explainPostgres(err error) string {
 	if pg.Detail != "" {
 		text += ": " + pg.Detail
 	}
+	if pg.Hint != "" {
+		text += ": " + pg.Hint
+	}
 	return text + " (SQLSTATE " + pg.Code + ")"
+}
+
+// hint is the advice of PostgreSQL, which the driver's error leaves out. Details about a statement or a right come first;
+// any others may have values of a row.
+func hint(err error) string {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case !ok:
+		return ""
+	case pg.Detail != "" && len(pg.Code) == 5 && (pg.Code[:2] == "42" || pg.Code[:2] == "0A"):
+		return strings.TrimSpace(pg.Detail + " " + pg.Hint)
+	}
+	return pg.Hint
 }
 
 // nameOf is what sessions call the prepared form of a statement.

@@ -34,6 +34,7 @@ func Dialect() *sql.Dialect {
 		UpdatesFirst: merges,
 		Judge:        judge,
 		Explain:      explainPostgres,
+		Hint:         hint,
 		LacksTable:   func(err error) bool { return sqlState(err) == "42P01" },
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -35,8 +36,7 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	err = find.QueryRow(ctx, q["table"], quote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly, &t.Identity)
 	var syntax *pgconn.PgError
 	switch {
-	case errors.Is(err, pgx.ErrNoRows),
-		errors.As(err, &syntax) && (syntax.Code[:2] == "42" || syntax.Code[:2] == "0A"): // not even a name
+	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &syntax) && slices.Contains(noNames, syntax.Code):
 		if err := find.Rollback(ctx); err != nil {
 			return t, err
 		}
@@ -68,6 +68,10 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	t.Unique, err = pgx.CollectRows(rows, pgx.RowTo[[]string])
 	return t, err
 }
+
+// noNames are the answers to a text that is no name of a table of this database: a syntax, a name, another database's. Any
+// other answer, such as a schema that this user may not use, says nothing about the table.
+var noNames = []string{"42601", "42602", "0A000"}
 
 // spellings make of a value the text that a column of such a type reads, whatever the session's settings are.
 var spellings = map[string]string{
@@ -154,7 +158,7 @@ func catalogueColumn(r pgx.CollectableRow) (row.Column, error) {
 	var native string // name of a type of PostgreSQL's own; "" for others, such as enums
 	var modifier int32
 	var constant *string
-	err := r.Scan(&c.Name, &native, &c.DBType, &modifier, &c.Nullable, &c.Default, &c.Generated, &constant, &c.Folds, &c.Values,
+	err := r.Scan(&c.Name, &native, &c.DBType, &modifier, &c.Nullable, &c.Default, &c.Generated, &c.Allow, &constant, &c.Folds, &c.Values,
 		&c.Checks)
 	if constant != nil {
 		spelling, ok := spellings[native]
