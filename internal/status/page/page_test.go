@@ -375,3 +375,15 @@ func TestAJobThatBatonPausedHasOneValueAndOneAdvice(t *testing.T) {
 		}
 	}
 }
+
+func TestAJobThatIsKeptRunningAgainIsNotShownAsLost(t *testing.T) {
+	now := time.Now()
+	s := calm(now)
+	s.Jobs = []diagnose.Job{{Name: "feed", Always: true, Command: true, Running: &diagnose.Run{State: "running", Started: now},
+		LastRun: &diagnose.Run{State: "lost", Error: "db1 no longer leads", Started: now.Add(-time.Hour)}}}
+	for _, text := range []string{">lost<", "no longer leads", ">never<"} {
+		if strings.Contains(render(t, s), text) {
+			t.Errorf("the page has %q", text)
+		}
+	}
+}

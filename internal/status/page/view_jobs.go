@@ -28,6 +28,7 @@ type jobView struct {
 	On                    string  // the node
 	SoFar                 string  // "1,200 rows of 5,000 changes"
 	Last                  *runView
+	NoLast                string // in its place: "never", or nothing to say of one that is kept running
 	Failures              string // "3 failures in a row"
 	Overdue               string // "late: due at 18:30:00 UTC"
 	OverdueMS             int64  // of that time
@@ -88,6 +89,10 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	}
 	if r := j.LastRun; j.Command && r != nil && runTone(r.State) == bad {
 		v.Printed = text.Clip(visible(r.Output), errorOnFront) // of the public state it is empty
+	}
+	v.NoLast = "never"
+	if j.LastRun != nil {
+		v.NoLast = "–"
 	}
 	if v.Words == v.Schedule {
 		v.Schedule = "" // once is enough
