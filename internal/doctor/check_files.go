@@ -19,9 +19,10 @@ import (
 	"baton/internal/status/auth"
 )
 
-// CheckFiles checks the files that a configuration names, as the user who asks. What the
-// daemon could not use is wrong. Whether it may read what this user may not, only it can
-// tell: that is a doubt, unless this is its user, the one that owns its state directory.
+// CheckFiles checks the files that a configuration names, with the rights of this process's
+// user. A file that the daemon could not use is wrong. A file that this user may not read is
+// a doubt, because only the daemon can tell whether it may. For the daemon's own user, the
+// owner of its state directory, such a file is wrong.
 func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 	self, daemonUser := strconv.Itoa(os.Geteuid()), o.daemonUser()
 	unread := false
@@ -80,8 +81,8 @@ func notHandedOver(path string, o Options) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// usable says why a file does not hold what it has to. Whether certificates do is known
-// when all of them are read together.
+// usable returns why a file lacks the content that its key needs. It does not parse
+// certificates: they can only be checked together.
 func usable(f config.File) error {
 	if info, err := os.Stat(f.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil // reading a pipe would take it from its reader
@@ -103,8 +104,8 @@ func usable(f config.File) error {
 	}
 }
 
-// keyed is the problem of an error. Its key, with which errors begin, goes to the
-// place.
+// keyed makes a problem of an error. If the error's text begins with a key, that key
+// becomes the problem's place.
 func keyed(c config.Config, key string, err error) config.Problem {
 	text := err.Error()
 	if first, rest, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(first, key) {
@@ -113,8 +114,8 @@ func keyed(c config.Config, key string, err error) config.Problem {
 	return c.Problem(key, text)
 }
 
-// closed names a file that may not be read: whose it is, and its mode, or those of the
-// directory that is in the way.
+// closed names a file that may not be read, with its owner and its mode. If a directory
+// denies access, it names that directory's.
 func closed(path string) string {
 	at := path
 	info, err := os.Stat(at)

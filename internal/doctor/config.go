@@ -18,7 +18,7 @@ const (
 	shortTTL = 3 * time.Second
 )
 
-// examineConfig finds what is allowed, and seldom meant.
+// examineConfig finds settings that are allowed but seldom intended.
 func examineConfig(c config.Config, self bool) []Finding {
 	r := &report{subject: subjectConfig}
 	e := c.Election
@@ -87,7 +87,7 @@ func examineStores(c config.Config, r *report) {
 	}
 }
 
-// examineListener says who can read what the node serves.
+// examineListener warns if clients beyond this host can read the node's pages.
 func examineListener(h config.HTTP, r *report) {
 	host, _, err := net.SplitHostPort(h.Listen)
 	if h.Listen == config.Off || err != nil {
@@ -136,7 +136,7 @@ const (
 	enoughRuns, lastRuns = 3, 20
 )
 
-// examineRuns compares schedules with what the history says of runs.
+// examineRuns compares schedules with the durations of past runs in the history.
 func examineRuns(ctx context.Context, c config.Config, under func(lockKey string) history) []Finding {
 	r := &report{}
 	for _, j := range c.Jobs {
@@ -154,7 +154,7 @@ func examineRuns(ctx context.Context, c config.Config, under func(lockKey string
 	return r.findings
 }
 
-// history is what is known of runs, the last first: a ledger.
+// history is the part of a ledger that returns past runs, the last one first.
 type history interface {
 	Runs(ctx context.Context, job string, n int) ([]job.Record, error)
 }

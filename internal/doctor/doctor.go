@@ -1,4 +1,4 @@
-// Package doctor finds what can lose data, or keeps a job from working: in the
+// Package doctor finds problems that lose data or keep a job from working: in the
 // configuration, in Redis, in databases, among the nodes, in the unit and on the host.
 package doctor
 
@@ -48,10 +48,10 @@ const (
 	abandonAfter = 250 * time.Millisecond
 )
 
-// Examine finds what can lose data, or keeps a job from working: in the configuration,
+// Examine finds problems that lose data or keep a job from working: in the configuration,
 // in Redis, among the nodes, in every database and every job's table, and on this host. It
 // changes nothing. All checks run at the same time, each for a quarter of a minute
-// at most. What it finds is in the order of the configuration.
+// at most. The findings are in the order of the configuration.
 func Examine(ctx context.Context, c config.Config, o Options) []Finding {
 	seen := o.Seen
 	if seen == nil {
@@ -205,7 +205,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	return found
 }
 
-// accessOf is what a job does to Redis, of a Cluster or of one server.
+// accessOf returns the commands that a job sends to Redis: a Cluster or one server.
 func accessOf(j config.Job, cluster bool) (redisconn.Access, error) {
 	wait := false
 	if s, err := schedule.Parse(j.Schedule, time.UTC); err == nil {
@@ -218,7 +218,7 @@ func accessOf(j config.Job, cluster bool) (redisconn.Access, error) {
 	return source.Access(wait, cluster), nil
 }
 
-// examineKeys counts what waits, which finds keys that hold something else.
+// examineKeys counts the waiting changes. This finds keys that hold something else.
 func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Finding {
 	pipeline, err := tasks.Flush(j, store)
 	if err == nil {
@@ -294,7 +294,7 @@ func examineTable(ctx context.Context, c config.Config, j config.Job, store *sql
 }
 
 func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (*row.Plan, error) {
-	// The sources are asked for nothing but what they can deliver.
+	// Nothing is read from the sources: they only describe the records that they can deliver.
 	redis, err := redisconn.Open(redisconn.Options{URL: "redis://127.0.0.1:6379"})
 	if err != nil {
 		return nil, err
@@ -327,7 +327,7 @@ func misfits(subject string, err error) []Finding {
 	return found
 }
 
-// preflightTable says what a job does to its table.
+// preflightTable returns the kinds of changes that a job makes to its table.
 func preflightTable(j config.Job, plan *row.Plan) sql.PreflightTable {
 	t := sql.PreflightTable{Job: j.Name, Plan: plan, Insert: true, Update: len(plan.Key) > 0 && !plan.Keep}
 	to := j.Flush.To

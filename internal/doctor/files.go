@@ -17,8 +17,8 @@ import (
 	"baton/internal/status/auth"
 )
 
-// examineFiles checks who can read what is secret, and who can change what is run. Whether
-// a file holds what it has to is checked where it is used.
+// examineFiles finds secrets that other users can read, and programs and directories that
+// they can change. The content of a file is checked where the file is used.
 func examineFiles(c config.Config, o Options) []Finding {
 	r := &report{}
 	if o.ConfigFile != "" {
@@ -107,7 +107,7 @@ func (r *report) secretFile(path string) {
 	}
 }
 
-// ownDirectories checks where the node keeps what it remembers.
+// ownDirectories checks the state and runtime directories of the node.
 func (r *report) ownDirectories(o Options) {
 	for name, usual := range map[string]string{"STATE_DIRECTORY": o.usualState(), "RUNTIME_DIRECTORY": o.usualRuntime()} {
 		dir, _, _ := strings.Cut(o.env(name), ":")
@@ -128,7 +128,7 @@ func (r *report) ownDirectories(o Options) {
 	}
 }
 
-// adminSocket checks who may give orders: all who may write to it.
+// adminSocket checks the permissions of the socket: write access is the right to give orders.
 func (r *report) adminSocket(path string, o Options) {
 	switch path {
 	case config.Off:

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// fewFiles is what a node with many jobs and databases may come close to.
+	// fewFiles is a limit of open files that many jobs and databases may reach.
 	fewFiles = 1024
-	// Of a disk that has less left than that there is a warning; full is an error.
+	// Free space below littleSpace is a warning; below noSpace it is an error.
 	littleSpace, noSpace = 256 << 20, 8 << 20
 )
 
-// examineMachine checks what the node needs of the kernel: a clock that is kept right,
-// files that it may open, and room on the disk.
+// examineMachine checks the node's needs of the kernel: a synchronized clock, enough open
+// files and free space on the disk.
 func examineMachine(c config.Config, o Options) []Finding {
 	r := &report{subject: subjectHost}
 	r.ntp(kernelClock())
@@ -37,7 +37,7 @@ func examineMachine(c config.Config, o Options) []Finding {
 	return r.findings
 }
 
-// clockState is what the kernel says of its clock.
+// clockState is the kernel's report on its clock.
 type clockState struct {
 	known, synchronized bool
 	why                 error
@@ -81,6 +81,6 @@ func placesOfState(c config.Config, o Options) []string {
 	return dirs
 }
 
-// usualState and usualRuntime are where systemd puts what the unit asks for.
+// usualState and usualRuntime are the directories that systemd makes for the unit.
 func (o Options) usualState() string   { return filepath.Join("/var/lib", directoryOf(o.Unit)) }
 func (o Options) usualRuntime() string { return filepath.Join("/run", directoryOf(o.Unit)) }

@@ -26,7 +26,7 @@ func openFiles() (uint64, bool) {
 	return l.Cur, err == nil
 }
 
-// freeSpace is what a user other than root may still write there.
+// freeSpace returns how many bytes a user other than root may still write in dir.
 func freeSpace(dir string) (int64, bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

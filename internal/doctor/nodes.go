@@ -19,7 +19,7 @@ import (
 // clockTolerance is how far a node's clock may be off before it is a finding.
 const clockTolerance = time.Second
 
-// examineNodes checks what the nodes register, and what their runs have taken.
+// examineNodes checks the registrations of the nodes and the durations of their runs.
 func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 	store, err := site.OpenRedis(c)
 	if err != nil {
@@ -48,7 +48,7 @@ func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 	return slices.Concat(judgeNodes(p, c), runs, examineStages(ctx, c, stores, at.Ledger(store)))
 }
 
-// examineStages finds what no job of the configuration flushes.
+// examineStages finds staged changes that no job of the configuration flushes.
 func examineStages(ctx context.Context, c config.Config, stores site.Stores, ledger *redisledger.Ledger) []Finding {
 	r := &report{subject: "redis"}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
@@ -119,7 +119,7 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 	return r.findings
 }
 
-// StageRemedy says what can be done about a stage that no job flushes.
+// StageRemedy returns the remedy for a stage that no job flushes.
 func StageRemedy(at staging.At) string {
 	drop := "baton stage drop " + shellWord(at.Key)
 	if at.Store != "" {
@@ -128,7 +128,7 @@ func StageRemedy(at staging.At) string {
 	return fmt.Sprintf("to have them flushed, give a job the key %s again until it has run; to lose them, %s", at, drop)
 }
 
-// UnknownStoreRemedy says what can be done about a place in a store that is not configured.
+// UnknownStoreRemedy returns the remedy for a place in a store that is not configured.
 func UnknownStoreRemedy(at staging.At) string {
 	return fmt.Sprintf("write the store %q under stores again: if nothing is staged there, that is forgotten, "+
 		"and else baton stage list shows it", at.Store)

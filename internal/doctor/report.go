@@ -9,15 +9,16 @@ import (
 
 // Options say what to check beside the servers.
 type Options struct {
-	// ConfigFile is what the configuration was read from; "" is nothing.
+	// ConfigFile is the path of the configuration file; "" if there is none.
 	ConfigFile string
-	// Unit is what systemd runs baton as, here, so that it is checked; [UnitOf] knows which the
-	// packages have. A daemon leaves it out: it need not be allowed to ask.
+	// Unit is the systemd unit of baton on this host, to be checked; [UnitOf] returns the one of
+	// the packages. A daemon leaves it empty, since it may lack the right to query systemd.
 	Unit string
-	// Self is set by a node that checks itself: what it runs needs no comparison with a
-	// configuration, of which it passes the part under one lock.
+	// Self is set by a node that checks itself. It passes only the part of its configuration
+	// under one lock, so checks that need the whole configuration are left out. The jobs that
+	// it runs are not compared with that part.
 	Self bool
-	// Getenv reads the environment; nil: there is none.
+	// Getenv reads the environment; nil stands for an empty one.
 	Getenv func(name string) (string, bool)
 	// Seen, if set, is called when a check begins, and when it is over.
 	Seen func(subject string, over bool)
@@ -74,7 +75,7 @@ const (
 
 func unitSubject(name string) string { return "unit " + name }
 
-// byPlace sorts findings by what they are about, jobs as the configuration has them.
+// byPlace sorts findings by subject, and jobs in the order of the configuration.
 func byPlace(all []Finding, c config.Config) []Finding {
 	first := []string{subjectConfig, "redis", "store ", "node ", "database", subjectHost, "unit ", "file ", "notification"}
 	place := func(f Finding) int {

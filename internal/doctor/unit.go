@@ -29,8 +29,9 @@ func UnitOf(configFile string) string {
 	return "baton.service"
 }
 
-// unitProperties are what is asked of systemd. What it does not print as it was set is
-// read from the unit's text: LoadCredential=, and WatchdogSec= while the unit is down.
+// unitProperties lists the properties to query from systemd. It does not print all settings
+// as they were set: LoadCredential=, and WatchdogSec= while the unit is down. These are read
+// from the unit's text.
 func unitProperties() string {
 	return strings.Join([]string{
 		"LoadState", "FragmentPath", "DropInPaths", "Type", "NotifyAccess", "KillMode", "SendSIGKILL", "Restart",
@@ -40,7 +41,7 @@ func unitProperties() string {
 	}, ",")
 }
 
-// unit is what systemd knows of the unit.
+// unit is a unit as systemd reports it.
 type unit struct {
 	name  string // as people write it: without .service
 	shown map[string]string
@@ -101,7 +102,7 @@ func assignments(text string) map[string]string {
 	return all
 }
 
-// directives reads what systemctl cat prints. An empty value takes back what was before.
+// directives parses the output of systemctl cat. An empty value resets its directive.
 func directives(text string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -192,8 +193,8 @@ func (u unit) last(name string) string {
 	return ""
 }
 
-// directoryOf is what the unit of the packages has below /run and /var/lib; "" is
-// baton.service.
+// directoryOf is the name of the directories below /run and /var/lib that the packages' unit
+// has; "" stands for baton.service.
 func directoryOf(unit string) string {
 	return cmp.Or(strings.ReplaceAll(strings.TrimSuffix(unit, ".service"), "@", "-"), "baton")
 }
@@ -205,7 +206,7 @@ func (u unit) stateDirectory() string {
 	return "/var/lib/" + directoryOf(u.name)
 }
 
-// rights checks who the daemon is, what it may use, and what it is handed.
+// rights checks the daemon's user, its limits and its credentials.
 func (r *report) rights(u unit, c config.Config) {
 	const little, few = 64 << 20, fewFiles
 	if user := u.shown["User"]; user == "" || user == "root" {
@@ -240,7 +241,8 @@ func (r *report) rights(u unit, c config.Config) {
 	}
 }
 
-// sandbox checks whether what the configuration writes to is writable in there.
+// sandbox checks whether the daemon can write, in its sandbox, to all paths that the
+// configuration writes to.
 func (r *report) sandbox(u unit, c config.Config) {
 	open := strings.Fields(u.shown["ReadWritePaths"])
 	for i, path := range open {
@@ -267,7 +269,7 @@ func (r *report) sandbox(u unit, c config.Config) {
 	}
 }
 
-// closed says what keeps a path from being written; "" for nothing.
+// closed names the setting that makes a path read-only; "" if none does.
 func (u unit) closed(within func(dir string) bool) string {
 	system := u.shown["ProtectSystem"]
 	switch {
@@ -283,7 +285,8 @@ func (u unit) closed(within func(dir string) bool) string {
 	return ""
 }
 
-// systemdTime reads "1min 30s"; false for what is none, and for infinity.
+// systemdTime parses a time such as "1min 30s". It returns false for infinity, and for text
+// that is not a time.
 func systemdTime(text string) (time.Duration, bool) {
 	units := map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
 		"min": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}

@@ -33,7 +33,7 @@ func (r *report) surroundings(u unit, c config.Config, open []string) {
 	}
 }
 
-// lacks names what the unit would have to have for a command with a user of its own.
+// lacks returns the setting that the unit lacks for a command with a user of its own, or "".
 func (u unit) lacks(j config.Job) string {
 	if user := u.shown["User"]; j.User == "" && j.Group == "" || user == "" || user == "root" {
 		return ""
@@ -55,7 +55,8 @@ func (u unit) lacks(j config.Job) string {
 	return ""
 }
 
-// forbids reads what systemctl shows of SystemCallFilter=: what is allowed, or what is not after a ~.
+// forbids reports whether SystemCallFilter=, as systemctl shows it, excludes a call. The filter
+// lists the allowed calls or, after a ~, the forbidden ones.
 func forbids(filter []string, call string) bool {
 	if len(filter) == 0 {
 		return false
