@@ -1,5 +1,4 @@
-// Package certificate serves page and API with a certificate that is read anew when its
-// files change.
+// Package certificate serves page and API with a TLS certificate, and reloads it when its files change.
 package certificate
 
 import (
@@ -15,8 +14,8 @@ import (
 	"baton/internal/config"
 )
 
-// Certificate is read anew when its files have changed. While they cannot be read, or do
-// not go together, the last one that was good is used.
+// Certificate reloads itself when its files have changed. While they cannot be read, or key
+// and certificate do not match, the last good pair stays in use.
 type Certificate struct {
 	files config.ServerTLS
 	log   *zap.Logger
@@ -25,16 +24,16 @@ type Certificate struct {
 	pair   *tls.Certificate
 	stamps [2]fileStamp
 	looked time.Time
-	warned string // what the log was told last of its time
+	warned string // the last warning in the log about its validity
 }
 
-// fileStamp tells whether a file is another one.
+// fileStamp shows whether a file has changed.
 type fileStamp struct {
 	at   time.Time
 	size int64
 }
 
-// Open reads the one that the configuration names; nil: there is none.
+// Open reads the certificate that the configuration names, and returns nil if it names none.
 func Open(h config.HTTP) (*Certificate, error) {
 	if h.TLS == nil || h.Listen == config.Off {
 		return nil, nil
@@ -43,14 +42,14 @@ func Open(h config.HTTP) (*Certificate, error) {
 	return c, c.load()
 }
 
-// Serve is how to listen with it.
+// Serve returns the settings for a listener that uses the certificate.
 func (c *Certificate) Serve(log *zap.Logger) *tls.Config {
 	c.log = log
 	c.warn()
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 }
 
-// lookAgain is how often the files are looked at.
+// lookAgain is the shortest time between two checks of the files.
 const lookAgain = time.Second
 
 func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -95,8 +94,8 @@ func (c *Certificate) load() error {
 	return nil
 }
 
-// Ends tells of a certificate that clients refuse, or will refuse soon; "" of any other.
-// Soon is the last tenth of its time: whatever renews it should have done so by then.
+// Ends says why clients refuse the certificate, or will refuse it soon; "" if they accept it.
+// Soon is the last tenth of its validity, at most 14 days: a renewal should be done by then.
 func (c *Certificate) Ends(now time.Time) (what string, refused bool) {
 	const soon, tenth, day = 14 * 24 * time.Hour, 10, "2006-01-02 15:04 UTC"
 	leaf := c.pair.Leaf
@@ -112,7 +111,7 @@ func (c *Certificate) Ends(now time.Time) (what string, refused bool) {
 	return "", false
 }
 
-// warn tells the log once of what has become of the certificate's time.
+// warn logs once that the certificate is not valid, or expires soon.
 func (c *Certificate) warn() {
 	what, _ := c.Ends(time.Now())
 	if what != "" && what != c.warned {

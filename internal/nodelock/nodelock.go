@@ -1,5 +1,5 @@
-// Package nodelock makes the lock of one node: in one Redis, or one of those on the masters of a
-// quorum, each of which holds an election of its own that the others know nothing of.
+// Package nodelock makes the lock of one node: in one Redis, or on the masters of a quorum.
+// Each master of a quorum holds its own election and knows nothing of the others.
 package nodelock
 
 import (
@@ -19,10 +19,10 @@ import (
 // up the end of the others.
 const slowest = 250 * time.Millisecond
 
-// Spread is what elector.Config.HintSpread should be for a lock on so many servers.
+// Spread returns the elector.Config.HintSpread for a lock on this number of servers.
 func Spread(servers int) time.Duration {
 	if servers > 1 {
-		return 5 * time.Millisecond // some times what it takes to ask all masters
+		return 5 * time.Millisecond // several times the time that asking all masters takes
 	}
 	return 0
 }
@@ -70,7 +70,7 @@ type quorumLock struct {
 	parts []*redislock.Lock
 }
 
-// Leave asks all masters. One that is away forgets the node by itself later.
+// Leave asks all masters. A master that cannot be reached drops the node later, since it sends no more heartbeats.
 func (l quorumLock) Leave(ctx context.Context) error {
 	l.Settle(ctx)
 	// Settling may have taken all of the time, for one master that hangs.

@@ -98,7 +98,7 @@ func Count[N int | int64](n N, one string) string {
 	return Number(n) + " " + one + "s"
 }
 
-// Clip shortens s to at most so many bytes of whole characters, and marks the cut.
+// Clip shortens s to at most most bytes without splitting a character, and marks the cut.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -109,7 +109,7 @@ func Clip(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// Names lists at most so many names and counts the rest: "a, b and 3 more".
+// Names lists the names; of more than most it counts the rest: "a, b and 3 more".
 func Names(all []string, most int) string {
 	if len(all) <= most {
 		return strings.Join(all, ", ")
@@ -117,8 +117,8 @@ func Names(all []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most-1], ", "), len(all)-most+1)
 }
 
-// OneLine is a text of somebody else in one line, without what cannot be seen: it can neither
-// add lines nor hide what is there.
+// OneLine returns a foreign text as one line without invisible characters: it can neither
+// add lines to the output nor hide parts of it.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		switch {
@@ -134,8 +134,8 @@ func OneLine(text string) string {
 // Stamp is a time in UTC, to the second.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
-// IsHost reports whether a text can be the name or the address of a host. A piece of a password that
-// was taken for one mostly cannot.
+// IsHost reports whether a text can be the name or the address of a host. A piece of a password,
+// parsed by mistake as a host, mostly cannot.
 func IsHost(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true
@@ -145,5 +145,5 @@ func IsHost(s string) bool {
 	})
 }
 
-// WithoutMark is a file's content without the byte order mark with which editors on Windows begin UTF-8.
+// WithoutMark removes the byte order mark that editors on Windows put before UTF-8.
 func WithoutMark(content []byte) []byte { return bytes.TrimPrefix(content, []byte("\ufeff")) }
