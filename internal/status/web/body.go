@@ -6,13 +6,13 @@ import (
 	"net/http"
 )
 
-// TakeBody reads a body whole; an error comes up again when it is decoded.
+// TakeBody reads the whole body. A read error appears again at the end of the new body.
 func TakeBody(r *http.Request) (whole bool) {
 	if r.Body == nil {
 		return true
 	}
 	conn := connectionOf(r)
-	conn.wait() // for its sender
+	conn.wait() // for the sender
 	body, err := io.ReadAll(r.Body)
 	conn.resume()
 	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})), int64(len(body))
@@ -22,7 +22,7 @@ func TakeBody(r *http.Request) (whole bool) {
 	return err == nil
 }
 
-// broken is the end of what could not be read on.
+// broken is the end of a body; it returns the error of a failed read.
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) {

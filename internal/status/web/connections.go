@@ -12,24 +12,25 @@ import (
 	"go.uber.org/zap"
 )
 
-// What a connection will ask for is not known before it has: so no place can be kept for
-// probes and scrapes. Instead a connection on which the server waits for its client, for a
-// request or for an answer to be read, can always be closed to make room. Whoever sends a
-// request at once, as a probe does, is served however many others send none. A new client
-// is never refused for those of its address: behind a proxy, or on loopback, are many.
+// A new connection does not show its request yet, so the listener cannot reserve connections
+// for probes and scrapes. Instead it makes room by closing a connection that waits for its
+// client: for a request, or until the client reads the answer. A client that sends its request
+// at once, as a probe does, is therefore always served, even among many idle clients. The
+// listener never refuses a new client for others of its address: many clients share the
+// address of a proxy or of loopback.
 const (
-	// MaxConnections bounds the file descriptors that the clients of one listener can take
-	// from a process that needs them for Redis and databases. What is served at a time is
-	// bounded by its kind, and less.
+	// MaxConnections bounds the file descriptors that clients of one listener can hold: the
+	// process needs some for Redis and databases. The limits of requests served at a time
+	// are lower, one for each kind.
 	MaxConnections = 512
-	// MaxIdle are those that wait for their clients, maxIdleOfOne those of one address.
+	// MaxIdle bounds the connections that wait for their clients, MaxIdleOfOne those of one address.
 	MaxIdle      = 128
 	MaxIdleOfOne = 32
 )
 
 type connectionLimits struct {
 	all, idle, idleOfOne int
-	Grace                time.Duration // what any client gets to send its request, however many there are
+	Grace                time.Duration // the time that every client has to send its request
 }
 
 // LimitListener accepts connections within limits. Further ones wait in the kernel's queue.
@@ -51,9 +52,9 @@ type limitedListener struct {
 
 	mu      sync.Mutex
 	open    int
-	waiting *list.List           // the connections that wait for their clients, the longest first
-	idle    map[netip.Prefix]int // how many of them an address has
-	evicted []*limitedConn       // that are to be logged
+	waiting *list.List           // the connections that wait for their clients, the oldest wait first
+	idle    map[netip.Prefix]int // the number of waiting connections of each address
+	evicted []*limitedConn       // closed, not logged yet
 }
 
 // limitedConn is a connection of a limitedListener. A nil one has no limits.
@@ -63,13 +64,13 @@ type limitedConn struct {
 	from netip.Prefix
 
 	// Guarded by of.mu.
-	reasons int // to wait for the client
+	reasons int // counts the waits for the client
 	since   time.Time
-	place   *list.Element // among of.waiting; nil: it is the server's turn
+	place   *list.Element // in of.waiting; nil while the server works
 	gone    bool
 }
 
-// Accept waits until there is room, and makes it where clients take their time.
+// Accept waits until there is room. It makes room by closing connections of slow clients.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for wait := l.makeRoom(); wait > 0; wait = l.makeRoom() {
 		l.logEvicted()
@@ -84,7 +85,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = noticeVanished(conn, l.limits.Vanished) // one that has ended by now is noticed anyway
+	_ = noticeVanished(conn, l.limits.Vanished) // fails only on a closed connection, which the server notices anyway
 	c := &limitedConn{Conn: conn, of: l, from: NetworkOf(conn.RemoteAddr().String())}
 	l.mu.Lock()
 	l.open++
@@ -100,13 +101,13 @@ func (l *limitedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// makeRoom closes connections until there is room for another one. A wait above 0 is after
-// which to try again.
+// makeRoom closes connections until there is room for another one. If it cannot yet, it
+// returns the wait before the next attempt.
 func (l *limitedListener) makeRoom() (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.waiting.Len() >= l.limits.Connections.idle || l.open >= l.limits.Connections.all {
-		var worst *limitedConn // the oldest of the address that has most
+		var worst *limitedConn // the oldest connection of the address with the most
 		for e := l.waiting.Front(); e != nil; e = e.Next() {
 			if c := connectionAt(e); worst == nil || l.idle[c.from] > l.idle[worst.from] {
 				worst = c
@@ -122,7 +123,7 @@ func (l *limitedListener) makeRoom() (wait time.Duration) {
 	return 0
 }
 
-// makeRoomOf closes the oldest of an address that has too many.
+// makeRoomOf closes the oldest connections of an address that has too many.
 func (l *limitedListener) makeRoomOf(from netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,19 +138,19 @@ func (l *limitedListener) makeRoomOf(from netip.Prefix) {
 
 func connectionAt(e *list.Element) *limitedConn { return e.Value.(*limitedConn) } //nolint:forcetypeassert // the list has nothing else
 
-// evict closes a connection that waits, unless it has not waited for long: then it returns
-// for how long it may still. The caller holds l.mu.
+// evict closes a waiting connection. Before its grace is over it does not, and returns the
+// rest of the grace. The caller holds l.mu.
 func (l *limitedListener) evict(c *limitedConn) (wait time.Duration) {
 	if wait := l.limits.Connections.Grace - time.Since(c.since); wait > 0 {
 		return wait
 	}
 	l.forget(c)
-	_ = c.Conn.Close() // its handler notices
+	_ = c.Conn.Close() // its handler gets an error
 	l.evicted = append(l.evicted, c)
 	return 0
 }
 
-// logEvicted logs them, which may take its time.
+// logEvicted logs the evicted connections without the lock, since logging may be slow.
 func (l *limitedListener) logEvicted() {
 	l.mu.Lock()
 	evicted := l.evicted
@@ -163,7 +164,7 @@ func (l *limitedListener) logEvicted() {
 	}
 }
 
-// forget takes a connection off the books. The caller holds l.mu.
+// forget stops counting a connection. The caller holds l.mu.
 func (l *limitedListener) forget(c *limitedConn) {
 	if c.gone {
 		return
@@ -177,7 +178,7 @@ func (l *limitedListener) forget(c *limitedConn) {
 	}
 }
 
-// wait notes that the server waits for the client from now on.
+// wait marks the start of a wait for the client.
 func (c *limitedConn) wait() {
 	if c == nil {
 		return
@@ -190,7 +191,7 @@ func (c *limitedConn) wait() {
 	}
 }
 
-// resume ends a wait. It reports whether the connection is still there.
+// resume ends a wait. It reports whether the connection is still open.
 func (c *limitedConn) resume() bool {
 	if c == nil {
 		return true
@@ -203,7 +204,7 @@ func (c *limitedConn) resume() bool {
 	return !c.gone
 }
 
-// unlist takes a connection off those that wait. The caller holds c.of.mu.
+// unlist removes a connection from the waiting ones. The caller holds c.of.mu.
 func (c *limitedConn) unlist() {
 	if c.place == nil {
 		return
@@ -230,7 +231,7 @@ func (c *limitedConn) Close() error {
 
 type connectionKey struct{}
 
-// WithConnection has a request's context know its connection.
+// WithConnection stores the connection in a request's context.
 func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secure.NetConn()
@@ -238,13 +239,13 @@ func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, conn)
 }
 
-// connectionOf is that of a request; nil if it has none with limits.
+// connectionOf returns the connection of a request; nil if it has no limits.
 func connectionOf(r *http.Request) *limitedConn {
 	c, _ := r.Context().Value(connectionKey{}).(*limitedConn)
 	return c
 }
 
-// InTurn has every connection wait for its client but while a request is served.
+// InTurn counts every connection as waiting for its client, except while its request is served.
 func InTurn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r)
@@ -256,8 +257,8 @@ func InTurn(next http.Handler) http.Handler {
 	})
 }
 
-// NetworkOf is who a remote address belongs to: somebody with IPv6 has a whole network. What
-// is no such address is one of its own.
+// NetworkOf returns the network of a remote address: an IPv4 address alone, or the /64 that
+// an IPv6 client usually owns. All texts that are no address share the zero prefix.
 func NetworkOf(address string) (from netip.Prefix) {
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		const network = 64

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// takeWithin is what a reader gets to take what a stream sends.
+// takeWithin bounds the time for writing one event to a reader.
 const takeWithin = 5 * time.Second
 
-// EventStream writes server-sent events. Whoever does not take them in time is let go.
+// EventStream writes server-sent events. Send fails for a reader that does not take them in time.
 type EventStream struct {
 	w http.ResponseWriter
 	c *http.ResponseController
 }
 
-// NewEventStream takes the server's limits off a request, which are for pages.
+// NewEventStream removes the server's read deadline from a request: that is meant for pages.
 func NewEventStream(w http.ResponseWriter) *EventStream {
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy shall pass on what it gets
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not hold events back
 	e := &EventStream{w: w, c: http.NewResponseController(w)}
-	_ = e.c.SetReadDeadline(time.Time{}) // a recorder of a test has none
+	_ = e.c.SetReadDeadline(time.Time{}) // a test's recorder has no deadlines and returns an error
 	return e
 }
 

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Feed holds the latest of a row of values. A reader that is slow misses those in between, and
-// holds up no other.
+// Feed holds the latest value of a series. A slow reader misses values in between and does
+// not delay other readers.
 type Feed[T any] struct {
 	mu      sync.Mutex
 	value   T
-	version int64         // counts the values; 0: there is none yet
+	version int64         // counts the values; 0: no value yet
 	changed chan struct{} // closed with the next value
 	over    bool
 
@@ -20,7 +20,7 @@ type Feed[T any] struct {
 	stop    context.CancelFunc
 }
 
-// Put gives all readers a value in place of the one before.
+// Put replaces the value for all readers.
 func (f *Feed[T]) Put(value T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -30,8 +30,8 @@ func (f *Feed[T]) Put(value T) {
 	f.changed = make(chan struct{})
 }
 
-// Latest is the latest value, and its number. changed is closed when there is another, or when
-// the feed is over.
+// Latest returns the latest value and its version. changed closes with the next value, or
+// when the feed is over.
 func (f *Feed[T]) Latest() (value T, version int64, changed <-chan struct{}, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,17 +45,17 @@ func (f *Feed[T]) end() {
 	close(f.changed)
 }
 
-// Source is what feeds are made of.
+// Source has the limits of feeds and opens them.
 type Source[K comparable, T any] struct {
 	Most  int               // readers at a time
 	Life  context.Context   //nolint:containedctx // ends when the server does
-	Begin func(func()) bool // runs a function that the server waits for; false: it has ended
-	// Open returns what fills the feed of a key until its context ends; nil: there is no room.
+	Begin func(func()) bool // runs a function that the server waits for; false: the server has ended
+	// Open returns the function that fills the feed of a key until its context ends; nil: there is no room.
 	Open func(key K) (fill func(context.Context, *Feed[T]))
 }
 
-// Feeds are those that somebody reads: one goroutine fills a feed for all of its readers, as
-// long as there are any.
+// Feeds has the feeds with at least one reader. One goroutine fills a feed for all its
+// readers, until the last one leaves.
 type Feeds[K comparable, T any] struct {
 	source Source[K, T]
 
@@ -69,8 +69,8 @@ func NewFeeds[K comparable, T any](s Source[K, T]) *Feeds[K, T] {
 	return &Feeds[K, T]{source: s, feeds: map[K]*Feed[T]{}}
 }
 
-// Join returns the feed of a key, to be read until leave is called. ok is false if there are too
-// many readers, or the server has ended: then there is nothing to leave.
+// Join returns the feed of a key. The reader calls leave when it is done. ok is false if there
+// are too many readers or the server has ended: then leave is nil.
 func (s *Feeds[K, T]) Join(key K) (f *Feed[T], leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,16 +107,16 @@ func (s *Feeds[K, T]) leave(key K, f *Feed[T]) {
 	}
 }
 
-// Count is how many feeds there are, and how many readers they have together.
+// Count returns the number of feeds and of all their readers.
 func (s *Feeds[K, T]) Count() (feeds, readers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.feeds), s.readers
 }
 
-// Follow sends what a feed holds, again whenever there is something new, until the reader or the
-// feed is gone. event writes one: of a value that is new, or as a sign of life; ok is false
-// if the reader may have no more.
+// Follow sends the value of a feed, and every new value, until the reader leaves or the feed
+// ends. event makes the text: of a new value, or after each beat of the old one as a sign of
+// life. ok is false if the reader has lost its access.
 func Follow[T any](
 	w http.ResponseWriter, r *http.Request, f *Feed[T], beat time.Duration,
 	event func(value T, isNew bool) (text []byte, ok bool),

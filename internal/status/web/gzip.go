@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// compressFrom is from how many bytes on an answer is compressed: less fits into one packet anyway.
+// compressFrom is the size in bytes above which an answer is compressed: less fits into one packet anyway.
 const compressFrom = 1400
 
 var compressors = sync.Pool{New: func() any {
@@ -17,9 +17,10 @@ var compressors = sync.Pool{New: func() any {
 	return w
 }}
 
-// Compressed is a body as r takes it, with the headers that say so. What is in it beside a secret must
-// not be for other sites to choose: the length of what is compressed gives both away. The cookie of
-// this page goes with no request of another site.
+// Compressed returns the body, compressed if the client of r reads gzip, and sets the headers.
+// Another site must not choose a part of a body with a secret: the compressed length would
+// reveal the secret (BREACH). It cannot, since a browser sends this page's cookie with no
+// request from another site.
 func Compressed(h http.Header, r *http.Request, body []byte) []byte {
 	h.Add("Vary", "Accept-Encoding")
 	if len(body) < compressFrom || !TakesGzip(r) {

@@ -1,17 +1,18 @@
-// Package web serves HTTP to clients that hold connections, read slowly or flood: limits of
-// connections and of requests at a time, deadlines, server-sent events. What is served it does not know.
+// Package web serves HTTP to clients that hold connections, read slowly or flood: it limits
+// connections and concurrent requests, sets deadlines and writes server-sent events. It does
+// not know the content.
 package web
 
 import "time"
 
-// Limits are what a client gets for each step.
+// Limits has the time of each step of a request, and the limits of connections.
 type Limits struct {
 	Header, Read, Write, Idle time.Duration
-	Vanished                  time.Duration // to confirm anything that was sent
+	Vanished                  time.Duration // for the client to acknowledge sent data
 	Connections               connectionLimits
 }
 
-// DefaultLimits are those of a node.
+// DefaultLimits returns the limits of a node.
 func DefaultLimits() Limits {
 	return Limits{
 		Header: 5 * time.Second, Read: 10 * time.Second, Write: 15 * time.Second, Idle: 30 * time.Second, Vanished: 20 * time.Second,

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// OrderWithin is what an order gets; what it waits for is less.
+// OrderWithin bounds the time of an order. The waits inside an order are shorter.
 const OrderWithin = 2 * time.Minute
 
-// AllowOrder gives a request the time that an order takes: those of the server are for pages.
+// AllowOrder extends the deadlines of a request for an order: the server's are for pages.
 func AllowOrder(w http.ResponseWriter) {
 	c := http.NewResponseController(w)
 	until := time.Now().Add(OrderWithin + 10*time.Second)
-	// A recorder of a test has no deadlines.
+	// A test's recorder has no deadlines.
 	_ = errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until))
 }

@@ -8,22 +8,22 @@ import (
 	"go.uber.org/zap"
 )
 
-// mostUnread is how many bytes of answers may wait for their readers outside of a place.
+// mostUnread bounds the bytes of answers that wait for slow readers without holding a slot.
 const mostUnread = 32 << 20
 
-// Places are where requests are served at a time.
+// Places limits the requests that are served at the same time.
 type Places struct {
 	log    *zap.Logger
-	unread atomic.Int64 // bytes that are sent, and hold no place
+	unread atomic.Int64 // bytes of answers that are being sent
 }
 
-// NewPlaces returns places that log answers which were not sent.
+// NewPlaces returns Places that log answers which could not be sent.
 func NewPlaces(log *zap.Logger) *Places { return &Places{log: log} }
 
 // Limit serves at most cap(slots) requests at a time and turns the others away.
 func (p *Places) Limit(slots chan struct{}, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = TakeBody(r) // a slow sender takes no place
+		_ = TakeBody(r) // first, so that a slow sender holds no slot
 		if !p.InPlace(w, slots, func(w http.ResponseWriter) { next.ServeHTTP(w, r) }) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "Too many requests at a time: try again in a second.", http.StatusServiceUnavailable)
@@ -31,10 +31,9 @@ func (p *Places) Limit(slots chan struct{}, next http.Handler) http.Handler {
 	})
 }
 
-// InPlace has a request served that has one of the slots; false: none was free. The slot is
-// free again before the answer is sent: who reads it slowly, or never, has the memory that
-// it takes, and keeps no other from being served. Only when too much memory is taken
-// that way a slow reader keeps its slot.
+// InPlace serves a request in a free slot; false: all slots were taken. It frees the slot
+// before it sends the answer: a slow reader holds the answer's memory, but blocks no other
+// request. Above mostUnread bytes of such memory, an answer keeps its slot until it is sent.
 func (p *Places) InPlace(w http.ResponseWriter, slots chan struct{}, serve func(http.ResponseWriter)) bool {
 	select {
 	case slots <- struct{}{}:
@@ -56,7 +55,7 @@ func (p *Places) InPlace(w http.ResponseWriter, slots chan struct{}, serve func(
 	return true
 }
 
-// prepared is an answer that is made, and not sent yet.
+// prepared holds an answer in memory until it is sent.
 type prepared struct {
 	http.ResponseWriter
 	code int

@@ -5,21 +5,21 @@ import (
 	"net/http"
 )
 
-// Refusal is why a request is not served, with the status code that says so.
+// Refusal is the reason why a request is not served, with its status code.
 type Refusal struct {
 	Code int
 	Text string
 }
 
-// Refuse returns one.
+// Refuse returns a Refusal.
 func Refuse(code int, text string) *Refusal { return &Refusal{Code: code, Text: text} }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// ErrBusy is that others are served first.
+// ErrBusy refuses a request while too many others are being served.
 var ErrBusy = &Refusal{http.StatusServiceUnavailable, "too many requests at a time: try again in a second"}
 
-// Refused is the refusal in an error, one of 403 if there is none.
+// Refused returns the refusal in an error. It makes a 403 of any other error.
 func Refused(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// NewServerLog is the log of the HTTP server itself. A handshake of TLS fails whenever
-// a client tries the port, such as a load balancer: it is logged now and then, since
-// it may be a client that does not take the certificate.
+// NewServerLog returns the log of the HTTP server itself. A TLS handshake fails whenever a
+// client, such as a load balancer, only tries the port. Throttled lines still show such
+// failures, since a client may also reject the certificate.
 func NewServerLog(to *zap.Logger) *log.Logger { return log.New(&serverLog{to: to}, "", 0) }
 
 type serverLog struct {

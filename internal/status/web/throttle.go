@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// repeatAfter is how often the log has a line of what may happen many times a second.
+// repeatAfter is the shortest time between two log lines of a Throttle.
 const repeatAfter = time.Minute
 
-// Throttle logs what others can make happen as often as they like: the first time at
-// once, and from then on once a minute how often it has happened since, until a minute
-// passes without. The zero value is ready.
+// Throttle limits the log lines of an event that clients can cause at will. It logs the first
+// event at once. Then it logs the count of further events once a minute, until a minute
+// passes without one. The zero value is ready.
 type Throttle struct {
 	mu      sync.Mutex
-	quiet   bool // a minute has begun
+	quiet   bool // within a minute after a line
 	skipped int
-	say     func(count int) // of the last time
+	say     func(count int) // of the last skipped event
 }
 
-// Log has say called: now, or at the end of the minute unless a later one takes its place.
+// Log calls say now, or at the end of the minute. A later Log in that minute replaces say.
 func (s *Throttle) Log(say func(count int)) {
 	s.mu.Lock()
 	if s.quiet {
@@ -29,7 +29,7 @@ func (s *Throttle) Log(say func(count int)) {
 	s.quiet = true
 	s.mu.Unlock()
 	time.AfterFunc(repeatAfter, s.minute)
-	say(1) // a log that hangs holds up no other
+	say(1) // after Unlock: a log that hangs must not block other callers
 }
 
 func (s *Throttle) minute() {

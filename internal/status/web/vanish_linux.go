@@ -8,8 +8,8 @@ import (
 	sys "golang.org/x/sys/unix"
 )
 
-// noticeVanished has a connection end whose client does not confirm what it was sent. The
-// kernel alone would try for a quarter of an hour, and a stream has a place so long.
+// noticeVanished ends a connection whose client does not acknowledge data within a time. The
+// kernel's own limit is a quarter of an hour, and a stream would keep its place until then.
 func noticeVanished(conn net.Conn, within time.Duration) error {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
