@@ -1,5 +1,5 @@
-// Package auth decides who a request comes from, and what it may see and order: the token,
-// the sessions of browsers, and the checks against requests of other sites.
+// Package auth identifies the caller of a request, and decides about its rights to see data and
+// give orders: by the token, the sessions of browsers, and checks against requests of other sites.
 package auth
 
 import (
@@ -19,72 +19,72 @@ import (
 )
 
 const (
-	// FreeFailures are the wrong tokens that are answered at once; one a second is forgotten.
+	// FreeFailures is the number of wrong tokens that are answered at once. The count drops by one a second.
 	FreeFailures = 20
-	// TurnEvery is how often a token is checked when there were more. The request with the
-	// right one waits with the others, and has its turn: no operator is locked out.
+	// TurnEvery is the time between two checks above that number. A request with the right
+	// token queues with the others and gets its turn, so guesses lock no operator out.
 	TurnEvery = 50 * time.Millisecond
-	// LongestQueue is how long a request waits for its turn, mostQueued are how many of all addresses do.
+	// LongestQueue bounds a request's wait for its turn, mostQueued the waiting requests of all addresses.
 	LongestQueue = 8 * time.Second
 	mostQueued   = int(LongestQueue / TurnEvery)
 )
 
-// Caller is who a request comes from, as far as it has shown that.
+// Caller is the sender of a request, as far as it has proved its identity.
 type Caller struct {
-	How     string // byToken and so on; "": it has shown nothing
-	reader  bool   // it has shown the token that gives no orders
+	How     string // the proof, such as byToken; "": none
+	reader  bool   // it has the token that gives no orders
 	Address string
 	session *session
 }
 
-// The ways in which a caller has shown who it is.
+// The proofs of identity that a caller can show.
 const (
 	BySocket  = "the admin socket" // the file's permissions let it in
 	byToken   = "the token"
-	bySession = "the page" // a browser that has signed in with the token
+	bySession = "the page" // a browser that signed in with the token
 )
 
 type callerKey struct{}
 
-// WithCaller has a context know who its request comes from.
+// WithCaller stores the caller in a request's context.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is who the request of this context comes from.
+// CallerOf returns the caller that WithCaller stored; without one, a Caller without proof.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
 
-// Auth decides who may do what, by the token and the sessions that began with it.
+// Auth decides about the rights of callers, by the tokens and the sessions that began with them.
 type Auth struct {
-	file    string // of the token; "": there is none
+	file    string // of the token; "": no token
 	log     *zap.Logger
-	proxies []netip.Prefix // whose X-Forwarded-Proto is believed
+	proxies []netip.Prefix // proxies whose X-Forwarded-Proto counts
 
 	mu       sync.Mutex
-	orders   tokenFile // whoever has this token sees everything and gives orders
-	reads    tokenFile // sees everything
+	orders   tokenFile // its bearer sees everything and gives orders
+	reads    tokenFile // its bearer sees everything
 	sessions map[[sha256.Size]byte]*session
 
 	guessers map[netip.Prefix]*guesser
 	queued   int // requests that wait for their turn
 }
 
-// guesser are the requests from one address. Each has a queue of its own: guesses from
-// one hold up no request from another.
+// guesser counts the wrong tokens from one network. Each guesser has its own queue: guesses
+// from one network delay no request from another.
 type guesser struct {
-	failures float64 // wrong tokens that are not forgotten yet
+	failures float64 // wrong tokens, less one for each second since
 	at       time.Time
-	turn     time.Time    // when the next one is checked
-	refused  web.Throttle // limits the lines of the log
+	turn     time.Time    // of the next check
+	refused  web.Throttle // limits the log lines
 }
 
-// MostGuessers have a queue of their own; all further ones share one.
+// MostGuessers bounds the queues. All further networks share one.
 const MostGuessers = 1024
 
-// guesser is that of a request, as of now. The caller holds a.mu.
+// guesser returns the guesser of a request, its count brought up to date. The caller holds a.mu.
 func (a *Auth) guesser(r *http.Request, now time.Time) *guesser {
 	from := web.NetworkOf(r.RemoteAddr)
 	if a.guessers[from] == nil && len(a.guessers) >= MostGuessers {
@@ -102,17 +102,17 @@ func (a *Auth) guesser(r *http.Request, now time.Time) *guesser {
 	return g
 }
 
-// Suspects is how many addresses have shown a wrong token that is remembered.
+// Suspects returns the number of guessers in memory.
 func (a *Auth) Suspects() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.guessers)
 }
 
-// left is how many wrong tokens are not forgotten.
+// left returns the count of wrong tokens at now.
 func (g *guesser) left(now time.Time) float64 { return max(g.failures-now.Sub(g.at).Seconds(), 0) }
 
-// New returns an Auth of the token in a file; "": there is no token.
+// New returns an Auth of the token in a file; "": no token.
 func New(file string, log *zap.Logger) *Auth {
 	return &Auth{
 		file: file, log: log, orders: tokenFile{setting: "http.token_file", path: file}, reads: tokenFile{setting: "http.read_token_file"},
@@ -120,25 +120,24 @@ func New(file string, log *zap.Logger) *Auth {
 	}
 }
 
-// Reads takes a second token, in a file, with which a caller sees what one with the first sees, and
-// gives no orders.
+// Reads adds a second token, in a file. Its bearer sees the same as the bearer of the first
+// token, and gives no orders.
 func (a *Auth) Reads(file string) *Auth {
 	a.reads.path = file
 	return a
 }
 
-// Behind believes what proxies at these addresses say of the connection to them.
+// Behind trusts proxies at these addresses: their X-Forwarded-Proto describes the connection to them.
 func (a *Auth) Behind(proxies []netip.Prefix) *Auth {
 	a.proxies = proxies
 	return a
 }
 
-// errToken is a token that is not the one.
+// errToken refuses a wrong token.
 var errToken = web.Refuse(http.StatusUnauthorized, "this is not the token in http.token_file of this node: is it "+
 	"another node's, or was it changed? See the file on the node's host")
 
-// check compares a token, and logs those that are wrong.
-// reader: it is the one that gives no orders.
+// check compares a token and logs a refusal. reader is true for the token that gives no orders.
 func (a *Auth) check(r *http.Request, token string) (reader bool, err error) {
 	if a.file == "" {
 		return false, errNoToken
@@ -155,7 +154,7 @@ func (a *Auth) check(r *http.Request, token string) (reader bool, err error) {
 	return reader, err
 }
 
-// compare counts the tokens that are wrong.
+// compare compares a token and counts wrong ones.
 func (a *Auth) compare(r *http.Request, token string) (reader bool, err error) {
 	if err := a.await(r); err != nil {
 		return false, err
@@ -177,7 +176,7 @@ func (a *Auth) compare(r *http.Request, token string) (reader bool, err error) {
 	return false, errToken
 }
 
-// await returns at once, or after many wrong tokens when this one's turn has come.
+// await returns at once, or after many wrong tokens at the turn of this request.
 func (a *Auth) await(r *http.Request) error {
 	now := time.Now()
 	a.mu.Lock()
@@ -216,21 +215,22 @@ var (
 		"configuration and restart it, or give the order on its host, by baton")
 	errInsecure = web.Refuse(http.StatusForbidden, "a token is not taken over a network that can read it: use https "+
 		"(http.tls in the node's configuration), or connect on the node's own host")
-	// ErrSignIn is that a request shows no token where one is needed.
+	// ErrSignIn refuses a request without a token where it needs one.
 	ErrSignIn = web.Refuse(http.StatusUnauthorized, "this takes the token: send it as Authorization: Bearer TOKEN, "+
 		"or sign in on the page")
 	errReader  = web.Refuse(http.StatusForbidden, "the token in http.read_token_file gives no orders: show the one in http.token_file")
 	errForgery = web.Refuse(http.StatusForbidden, "this does not come from the page of this node: open the page, and do it there again")
 )
 
-// Identify finds out who a request comes from. An error says that what it shows is wrong.
+// Identify returns the caller of a request. It fails if the request has a wrong token, or sends one
+// over a connection that is not safe for it.
 func (a *Auth) Identify(r *http.Request) (Caller, error) {
 	c := Caller{Address: r.RemoteAddr}
 	if OverSocket(r) {
 		c.How, c.Address = BySocket, ""
 		return c, nil
 	}
-	// Another scheme is for a proxy with passwords of its own, which hands the header on.
+	// Another scheme belongs to a proxy that has its own passwords and passes the header on.
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && a.file != "" {
 		if !a.mayCarry(r) {
 			return c, a.insecure(r)
@@ -248,7 +248,7 @@ func (a *Auth) Identify(r *http.Request) (Caller, error) {
 	return c, nil
 }
 
-// Holds reports whether what let a request in would let it in still.
+// Holds reports whether the caller's token or session is still valid.
 func (a *Auth) Holds(r *http.Request) bool {
 	switch CallerOf(r.Context()).How {
 	case byToken:
@@ -264,8 +264,8 @@ func (a *Auth) Holds(r *http.Request) bool {
 // TakesToken reports whether the node has a token at all.
 func (a *Auth) TakesToken() bool { return a.file != "" }
 
-// MaySee reports whether a request is shown what commands print and what dead letters
-// hold. Without a token, that is what comes from this host.
+// MaySee reports whether a request may see the output of commands and the content of dead
+// letters. A node without a token shows them to requests from its own host.
 func (a *Auth) MaySee(r *http.Request) bool {
 	if c := CallerOf(r.Context()); c.How != "" {
 		return true
@@ -273,13 +273,13 @@ func (a *Auth) MaySee(r *http.Request) bool {
 	return a.file == "" && overLoopback(r) && !forwarded(r)
 }
 
-// MayOrder says why a request may not give an order; nil if it may.
+// MayOrder returns nil if a request may give an order, else the reason why not.
 func (a *Auth) MayOrder(r *http.Request) error { return a.may(r, false) }
 
-// MaySignOut says why a request may not end its session; nil if it may. A reader may, too.
+// MaySignOut returns nil if a request may end its session, else the reason why not. A reader may, too.
 func (a *Auth) MaySignOut(r *http.Request) error { return a.may(r, true) }
 
-// may is that of an order, or of what a reader may do, too.
+// may checks a request that changes something. reader: the read-only token is enough.
 func (a *Auth) may(r *http.Request, reader bool) error {
 	c := CallerOf(r.Context())
 	if c.How == BySocket {
@@ -313,7 +313,7 @@ func OverSocket(r *http.Request) bool {
 	return ok
 }
 
-// forwarded reports whether a request comes from elsewhere, by a proxy that says so.
+// forwarded reports whether a request has a header that proxies add to the requests they forward.
 func forwarded(r *http.Request) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
 		if r.Header.Get(name) != "" {

@@ -11,14 +11,14 @@ import (
 	"baton/internal/text"
 )
 
-// mayCarry reports whether a connection is safe for the token: encrypted, or inside this host, and
-// not what a proxy has received unencrypted.
+// mayCarry reports whether a connection is safe for the token: it is encrypted or stays inside
+// this host, and no trusted proxy received the request unencrypted.
 func (a *Auth) mayCarry(r *http.Request) bool {
 	return (r.TLS != nil || overLoopback(r) || OverSocket(r)) && a.scheme(r) != "http"
 }
 
-// scheme is by which the browser has asked, as far as that is known: what a proxy says counts if
-// the configuration trusts it. "": it is not known.
+// scheme returns the scheme of the browser's request; "": unknown. The header of a proxy counts
+// if the configuration trusts the proxy.
 func (a *Auth) scheme(r *http.Request) string {
 	if r.TLS != nil {
 		return "https"
@@ -27,7 +27,7 @@ func (a *Auth) scheme(r *http.Request) string {
 	if len(said) == 0 || !a.trusts(r.RemoteAddr) {
 		return ""
 	}
-	for scheme := range strings.SplitSeq(strings.Join(said, ","), ",") { // of several proxies the weakest counts
+	for scheme := range strings.SplitSeq(strings.Join(said, ","), ",") { // one unencrypted hop in a chain of proxies is enough
 		if !strings.EqualFold(strings.TrimSpace(scheme), "https") {
 			return "http"
 		}
@@ -48,10 +48,10 @@ func (a *Auth) trusts(remote string) bool {
 	return false
 }
 
-// Unencrypted reports whether a trusted proxy says that it was asked without encryption.
+// Unencrypted reports whether a trusted proxy received the request without encryption.
 func (a *Auth) Unencrypted(r *http.Request) bool { return a.scheme(r) == "http" }
 
-// insecure says why a connection may not carry the token.
+// insecure returns the reason why a connection may not carry the token.
 func (a *Auth) insecure(r *http.Request) error {
 	if a.scheme(r) == "http" {
 		return errPlainProxy
@@ -62,8 +62,8 @@ func (a *Auth) insecure(r *http.Request) error {
 var errPlainProxy = web.Refuse(http.StatusForbidden, "a token is not taken over a network that can read it: the proxy says "+
 	"(X-Forwarded-Proto) that it was asked without encryption; open the page by https")
 
-// forgery says why a request is taken for another site's. A proxy that asks under a name of its own
-// makes every page look like that: then it says what to set.
+// forgery returns the error for a request that seems to come from another site. A proxy that
+// replaces the host name makes every request look like that: then the error names the setting.
 func forgery(r *http.Request) error {
 	origin, err := url.Parse(r.Header.Get("Origin"))
 	if err != nil || origin.Host == "" || strings.EqualFold(origin.Host, r.Host) || !forwarded(r) && !overLoopback(r) {

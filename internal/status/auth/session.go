@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// SessionFor is how long somebody stays signed in.
+	// SessionFor is the longest life of a session.
 	SessionFor = 12 * time.Hour
-	// SessionIdle is how long one lasts without a request.
+	// SessionIdle is the longest time between two requests of a session.
 	SessionIdle = time.Hour
-	// MaxSessions are as many browsers; the one that was silent longest makes room.
+	// MaxSessions bounds the sessions. A new one replaces the session with the oldest last request.
 	MaxSessions = 64
-	// csrfField and csrfHeader carry what shows that an order comes from the page.
+	// csrfField and csrfHeader carry the secret of the session, which proves that an order comes from the page.
 	csrfField  = "csrf"
 	csrfHeader = "X-Baton-Csrf"
 )
 
-// session is a browser that has signed in.
+// session is a browser that signed in.
 type session struct {
 	began, seen time.Time
 	csrf        string
 	reader      bool // it began with the token that gives no orders
 }
 
-// SignedInNow is how many browsers are signed in.
+// SignedInNow returns the number of sessions.
 func (a *Auth) SignedInNow() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.sessions)
 }
 
-// SignedIn reports whether a request comes from a browser that has signed in.
+// SignedIn reports whether a request comes from a browser that signed in.
 func (a *Auth) SignedIn(r *http.Request) bool { return CallerOf(r.Context()).How == bySession }
 
-// CSRF is what every form of a session carries in [csrfField]; "" without a session.
+// CSRF returns the value of [csrfField] in every form of a session; "" without a session.
 func (a *Auth) CSRF(r *http.Request) string {
 	if s := CallerOf(r.Context()).session; s != nil {
 		return s.csrf
@@ -48,14 +48,14 @@ func (a *Auth) CSRF(r *http.Request) string {
 	return ""
 }
 
-// Enabled reports whether one can sign in on the connection of r.
+// Enabled reports whether the connection of r allows signing in.
 func (a *Auth) Enabled(r *http.Request) bool { return a.file != "" && a.mayCarry(r) && !OverSocket(r) }
 
-// ReadsOnly reports whether a request comes from who may see everything, and give no orders.
+// ReadsOnly reports whether the caller may see everything but give no orders.
 func (a *Auth) ReadsOnly(r *http.Request) bool { return CallerOf(r.Context()).reader }
 
 // SignIn begins a session if the token is right, and sets its cookie. An error is a
-// [refusal]; then nothing was written.
+// [web.Refusal]; then SignIn has written nothing.
 func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
 	switch {
 	case a.file == "":
@@ -89,7 +89,8 @@ func (a *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, a.cookie(r, "", -1))
 }
 
-// cookie holds a session's id. Scripts cannot read it, and no other site's page sends it.
+// cookie returns the cookie with a session's id. Scripts cannot read it, and requests from
+// another site's page do not carry it.
 func (a *Auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // Secure wherever the browser has TLS; without it the token is taken over loopback alone
 		Name: a.cookieName(r), Value: id, Path: "/", MaxAge: maxAge,
@@ -97,8 +98,9 @@ func (a *Auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
 	}
 }
 
-// cookieName has the port, which cookies do not tell apart: nodes of one host would take
-// one another's. A browser takes a name of __Host- from the host alone, over TLS.
+// cookieName contains the port: browsers do not separate cookies by port, so nodes on one host
+// would overwrite each other's. A browser accepts the prefix __Host- only from the host itself,
+// over TLS.
 func (a *Auth) cookieName(r *http.Request) string {
 	name := "baton"
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
@@ -110,12 +112,12 @@ func (a *Auth) cookieName(r *http.Request) string {
 	return name
 }
 
-// session is that of a request; nil if it has none that is good.
+// session returns the valid session of a request, or nil.
 func (a *Auth) session(r *http.Request) *session {
 	if a.file == "" || !a.mayCarry(r) {
 		return nil
 	}
-	// Another server of this host may have set one of that name: it must not hide ours.
+	// Another server on this host may have set a cookie of the same name: it must not hide ours.
 	cookies := r.CookiesNamed(a.cookieName(r))
 	if len(cookies) == 0 {
 		return nil
@@ -142,7 +144,7 @@ func (s *session) over(now time.Time) bool {
 	return now.Sub(s.began) > SessionFor || now.Sub(s.seen) > SessionIdle
 }
 
-// makeRoom ends sessions that are over, and if need be the one that was silent longest.
+// makeRoom ends expired sessions, and at MaxSessions also the one with the oldest last request.
 // The caller holds a.mu.
 func (a *Auth) makeRoom(now time.Time) {
 	var oldest [sha256.Size]byte
@@ -159,7 +161,8 @@ func (a *Auth) makeRoom(now time.Time) {
 	}
 }
 
-// notForged says why an order that a browser sends may be somebody else's will.
+// notForged checks that an order from a browser comes from this page, by its origin and the
+// session's secret, and not from another site.
 func (a *Auth) notForged(r *http.Request, s *session) error {
 	sent := r.Header.Get(csrfHeader)
 	if sent == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
@@ -171,14 +174,14 @@ func (a *Auth) notForged(r *http.Request, s *session) error {
 	return nil
 }
 
-// crossOrigin is the standard library's check: it refuses what a browser says comes from
-// another origin. What says nothing is no browser, or an old one.
+// crossOrigin is the standard library's check: it refuses a request that the browser marks as
+// from another origin. A request without a mark comes from a program, or from an old browser.
 var crossOrigin http.CrossOriginProtection
 
-// fromOwnPage reports whether a browser says that a request comes from a page of this node.
-// That is more than crossOrigin asks: a browser sends its cookie by itself, so a request that
-// lives on a session must say where it comes from, and neither silence nor an address that a
-// user has typed ("none") says so. A token in a header is proof enough without it.
+// fromOwnPage reports whether the browser marks a request as from a page of this node.
+// It is stricter than crossOrigin, since a browser adds the cookie to requests automatically. So a
+// request with a session must name its origin: a missing header or "none" (an address that a
+// user typed) is not enough. A request with a token in a header needs no such proof.
 func fromOwnPage(r *http.Request) bool {
 	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
 	said := site == "same-origin" || site == "" && origin != ""

@@ -14,12 +14,12 @@ import (
 
 // tokenFile is a token, read again when its file changes. Auth's lock guards it.
 type tokenFile struct {
-	setting string // that names it
-	path    string // "": there is no such token
+	setting string // the setting that names the file
+	path    string // "": no such token
 
-	looked fileState // the file when it was read
+	looked fileState // the file at the last read
 	sum    [sha256.Size]byte
-	broken error // why there is no token now
+	broken error // the error of the last read
 }
 
 // fileState identifies a version of a file.
@@ -29,8 +29,8 @@ type fileState struct {
 	info os.FileInfo
 }
 
-// CheckTokens says what is wrong with the tokens in the files of http.token_file and
-// http.read_token_file; "" is no file. One token cannot serve for both: its reader could give orders.
+// CheckTokens checks the tokens in the files of http.token_file and http.read_token_file; "": no
+// file. The two must differ: otherwise a reader could give orders.
 func CheckTokens(orders, reads string) error {
 	seen := map[[sha256.Size]byte]bool{}
 	for _, f := range []tokenFile{{setting: "http.token_file", path: orders}, {setting: "http.read_token_file", path: reads}} {
@@ -58,7 +58,7 @@ func readToken(setting, file string) (sum [sha256.Size]byte, err error) {
 	return sha256.Sum256([]byte(token)), nil
 }
 
-// refresh reads the token again if its file has changed, and reports whether it is another one now.
+// refresh reads the token again if its file has changed, and reports whether the token is a different one now.
 func (f *tokenFile) refresh(log *zap.Logger) (changed bool) {
 	if f.path == "" {
 		return false
@@ -84,12 +84,12 @@ func (f *tokenFile) refresh(log *zap.Logger) (changed bool) {
 	return changed
 }
 
-// is compares a token, in the same time whatever it is.
+// is compares a token in constant time.
 func (f *tokenFile) is(sum [sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(sum[:], f.sum[:]) == 1 && f.path != "" && f.broken == nil
 }
 
-// refresh reads the tokens again if their files have changed. Sessions of another token end.
+// refresh reads the tokens again if their files have changed. It ends the sessions of a replaced token.
 // The caller holds a.mu.
 func (a *Auth) refresh() {
 	orders, reads := a.orders.refresh(a.log), a.reads.refresh(a.log)
@@ -100,7 +100,7 @@ func (a *Auth) refresh() {
 	}
 }
 
-// matches reports what a token lets its sender do.
+// matches reports which of the two tokens this is: the one for orders, or the read-only one.
 func (a *Auth) matches(token string) (orders, reads bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
