@@ -6,12 +6,12 @@ import (
 	"net/http"
 )
 
-// Health is what the daemon knows of itself without asking anybody.
+// Health is the daemon's state from its own memory, read without asking a server.
 type Health struct {
 	Live    bool   // every loop made progress lately
 	Ready   bool   // the configuration is valid and the election loop runs
 	Leading bool   // this node leads, inside its trust window
-	Leader  string // the node that leads, as far as is known
+	Leader  string // the node that leads; "": unknown
 	Waiting string // why this node does not take the free lock
 	Reason  string // why not Live or not Ready
 }

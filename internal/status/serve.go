@@ -11,7 +11,7 @@ import (
 	"baton/internal/status/web"
 )
 
-// shutdownWithin is what requests under way get when the server ends.
+// shutdownWithin is the time that requests under way have when the server ends.
 const shutdownWithin = 3 * time.Second
 
 // Serve answers on the listeners until ctx ends, lets requests under way finish, and
@@ -44,12 +44,12 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 		left--
 	case <-ctx.Done():
 	}
-	// ctx has ended, and what is left to do must still be done.
+	// ctx has ended, but the shutdown still needs a context.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancel()
-	s.watch.End() // requests that wait for it are answered with what is known
+	s.watch.End() // requests that wait for the Source get the last known state
 	if shut := server.Shutdown(stop); shut != nil {
-		// Whoever still reads after that is cut off.
+		// Cut off clients that are still reading.
 		_ = server.Close()
 	}
 	for range left {
@@ -57,14 +57,14 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 			err = errors.Join(err, served)
 		}
 	}
-	// What waits ends since s.watch.End; slow readers have taken no time of it.
+	// The attempt has been ending since s.watch.End. It gets its own time, so slow readers cannot use it up.
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancelLast()
 	return errors.Join(err, s.watch.Wait(last))
 }
 
-// serveOn answers on one listener until the server ends, or it fails. Whoever takes all
-// connections of one listener takes none of another's.
+// serveOn answers on one listener until the server ends or the listener fails. Each listener
+// has its own limit of connections, so a flood on one does not block another.
 func serveOn(server *http.Server, ln net.Listener) error {
 	var err error
 	if _, tcp := ln.Addr().(*net.TCPAddr); tcp && server.TLSConfig != nil {

@@ -22,10 +22,10 @@ import (
 	"baton/internal/text"
 )
 
-// Config is what a Server is made of.
+// Config has the parts and settings of a Server.
 type Config struct {
 	Source state.Source // required
-	// Own is what the node knows without asking a server, for a Source that has never answered; nil: nothing.
+	// Own returns the node's state without asking a server. It is used until the Source first answers. It may be nil.
 	Own     state.Own
 	Health  func() Health    // required; must not block
 	Metrics *metrics.Metrics // nil: no /metrics
@@ -33,21 +33,21 @@ type Config struct {
 	Node    operate.Node     // nil: nothing but the Snapshot is shown
 	Do      operate.Do       // nil: no order is taken
 
-	// TokenFile holds the token for orders; "": none is taken over HTTP.
+	// TokenFile holds the token for orders; "": the node takes no orders over HTTP.
 	TokenFile string
-	// ReadTokenFile holds one that shows what the first shows, and gives no orders; "": there is none.
+	// ReadTokenFile holds a token that shows the same but gives no orders; "": no such token.
 	ReadTokenFile string
-	// Proxies are the addresses of proxies whose X-Forwarded-Proto is believed.
+	// Proxies are the addresses of proxies whose X-Forwarded-Proto the node trusts.
 	Proxies []netip.Prefix
-	// TLS, if set, is how Serve encrypts.
+	// TLS, if set, encrypts the TCP listeners of Serve.
 	TLS *tls.Config
 	// NodeID and Version are shown while the Source has never answered.
 	NodeID  string
 	Version string
-	// Hosts are further host names under which a listener on loopback may be
-	// asked, for a reverse proxy that passes its own on.
+	// Hosts are further host names that a listener on loopback accepts, for a
+	// reverse proxy that passes its own name on.
 	Hosts []string
-	// Patience is how long a request waits for the Source; 0: 1.5 s.
+	// Patience limits how long a request waits for the Source; 0: 1.5 s.
 	Patience time.Duration
 }
 
@@ -113,8 +113,8 @@ func New(cfg Config) *Server {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// guard is what every request passes: the headers that keep a browser from being
-// turned against the node, the check of the host, who asks, and which methods there are.
+// guard wraps every request. It sets the headers that protect the node from attacks through
+// a browser, checks host and method, and identifies the caller.
 func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	names := map[string]bool{"localhost": true}
 	if host, err := os.Hostname(); err == nil {
@@ -167,20 +167,20 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// maxHostShown is how much of a foreign host name an answer repeats.
+// maxHostShown bounds the bytes of a foreign host name that an answer repeats.
 const maxHostShown = 255
 
-// maxBody is how long what somebody posts may be.
+// maxBody bounds the bytes of a request's body.
 const maxBody = 64 << 10
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// allowedMethods are those that something is registered for at the path of r.
+// allowedMethods returns the methods that have a handler at the path of r.
 func allowedMethods(mux *http.ServeMux, r *http.Request) (methods []string) {
 	if patternOf(mux, r, http.MethodGet) != "" {
 		methods = []string{http.MethodGet, http.MethodHead}
 	}
-	// A pattern without a method is for reading.
+	// A pattern without a method is for reading only.
 	if strings.HasPrefix(patternOf(mux, r, http.MethodPost), "POST ") {
 		methods = append(methods, http.MethodPost)
 	}
