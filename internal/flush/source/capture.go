@@ -39,7 +39,7 @@ var captureSpec = Spec{
 		return p, nil
 	},
 	commands: func(o Options, holds string) []string { // and PSYNC, which no transaction takes
-		return append(scanSpec.commands(o, holds), "COMMAND", "INFO", "REPLCONF ACK 1", "PUBLISH baton:capture x")
+		return append(scanSpec.commands(o, holds), "COMMAND", "REPLCONF ACK 1", "PUBLISH baton:capture x")
 	},
 	// CLUSTER NODES shows which slots a master has; SET stands in for a publication, which a Cluster's stream lacks.
 	clusterCommands: []string{"CLUSTER NODES", "SET baton:capture x"},

@@ -219,7 +219,7 @@ var scanSpec = Spec{
 			"hash": hashCommands, "string": {"GET R"}, "json": {"GET R"},
 			"set": {"SSCAN R 0", "SISMEMBER R m"}, "zset": {"ZSCAN R 0", "ZSCORE R m"},
 		}
-		return append([]string{"SCAN 0", "TYPE R", "EXISTS R"}, read[o.Value]...)
+		return append([]string{"INFO", "SCAN 0", "TYPE R"}, read[o.Value]...) // INFO: see witness
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewScan(s, ScanOptions{
