@@ -92,7 +92,7 @@ type Elector struct {
 	reportedAt  heartbeat.Instant
 	leading     *Term
 	held        bool              // by another client
-	holder      string            // its node; "" while it is unknown, or a foreign client
+	holder      string            // the node that holds the lock; "" while it is unknown, or a foreign client does
 	holderEpoch int64             // of its term; 0 while unknown
 	waiting     string            // why no node may take the free lock; "" if there is no such reason
 	waitCode    Code              // the code of that reason
@@ -228,7 +228,8 @@ func (e *Elector) setRole(leading *Term, holder string) {
 	e.leading, e.held, e.holder, e.holderEpoch, e.waiting, e.waitCode = leading, false, holder, 0, "", ""
 }
 
-// pause waits for d, or until ctx ends, a hint comes, or a cool-down ends. It reports whether it was cut short.
+// pause waits for d, or until ctx ends, a hint other than HintControl comes, or a cool-down ends. It reports whether a hint or the end of
+// a cool-down cut it short.
 func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
 	if d <= 0 {
 		return false

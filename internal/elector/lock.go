@@ -14,10 +14,10 @@ import (
 var (
 	// ErrLost: the lock is not held by this owner.
 	ErrLost = heartbeat.ErrLost
-	// ErrRefused: ErrRefused: the server answered, and did not do it (read-only replica, still loading, wrong password, key of a wrong
+	// ErrRefused: the server answered, and did not do it (read-only replica, still loading, wrong password, key of a wrong
 	// type). Its text says what and why.
 	ErrRefused = errors.New("not done")
-	// ErrEpoch: ErrEpoch: no epoch can follow the one in the store, or in a database: that is a forgery or a fault. It is an ErrRefused.
+	// ErrEpoch: no epoch can follow the one in the store, or in a database: that is a forgery or a fault. It is an ErrRefused.
 	ErrEpoch = fmt.Errorf("refused: %w", ErrRefused)
 	// ErrSpent: a release of this owner is under way, and may come at any time. The
 	// owner must not ask for the lock again.
@@ -52,10 +52,10 @@ type Candidate struct {
 	// Lease is the longest that a leader may still trust, by what this node knows. A store that has lost its data makes every candidate
 	// wait at least that long. 0: unknown.
 	Lease time.Duration
-	// Observer: Observer: this node never leads. It asks to learn the leader.
+	// Observer: this node never leads. It asks to learn the leader.
 	Observer bool
-	// Deferring: Deferring: the node takes the lock if it is reserved for it; a lock that is merely free it leaves to others for now. The
-	// answer is Wait then, [CodeLeft].
+	// Deferring: the node takes the lock if it is reserved for it; a lock that is merely free it leaves to others for now. The answer is
+	// Wait then, [CodeLeft].
 	Deferring bool
 	// Polling: nothing suggests that anything has changed since the last answer,
 	// Held. A lock may then answer Held by a cheaper request, with an older Holder.

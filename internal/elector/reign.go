@@ -151,7 +151,7 @@ func leaseEnded(lost bool) ending {
 	return ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
 }
 
-// conclude releases the lock, if that is still possible, and reports the end.
+// conclude releases the lock, unless it is lost, and reports the end.
 func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) aside {
 	var err error
 	if end.event != EventLost {

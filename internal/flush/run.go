@@ -42,7 +42,7 @@ type run struct {
 	counting sync.Mutex // guards result and taken, and calls of the configuration's functions
 }
 
-// errTableChanged: the table differs from the compiled one.
+// errTableChanged: the table differs from the one that the mapping was compiled for.
 var errTableChanged = errors.New("the table was changed")
 
 func (r *run) all(ctx context.Context) error {

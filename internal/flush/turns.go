@@ -23,7 +23,8 @@ var ErrGaveWay = errors.New("flush: batch gave way to the ones before it")
 // itself took. A larger Retry.GiveWay counts alone. Earlier batches may wait for its locks, and no database detects that.
 const mostPatience = time.Second
 
-// mostApart bounds for how many batches none is begun ahead of its turn, after one has given way. It doubles from one to the next.
+// mostApart bounds for how many batches none is begun ahead of its turn, after one has given way. The number doubles with each
+// one that gives way.
 const mostApart = 256
 
 // turns are the batches of a stage that are committed in order, although several lanes write them. See "Lanes" in DESIGN.md.
@@ -42,7 +43,7 @@ type turns struct {
 type turn struct {
 	of       *turns
 	rows     []row.Row
-	before   *turn         // nil for the first, and once its own page has left the stage
+	before   *turn         // nil for the first, and once its own page has left the stage, or never will
 	begun    chan struct{} // closed once it has a connection, or needs none
 	over     chan struct{} // closed once the batch is committed, or never will be
 	failed   error         // why it never will be; set before over is closed

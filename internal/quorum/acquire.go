@@ -88,7 +88,7 @@ type ballot struct {
 
 func (b *ballot) answered() int { return len(b.won) + len(b.held) + len(b.wait) }
 
-// epoch is the highest of the answers.
+// epoch is the highest epoch in the answers.
 func (b *ballot) epoch() int64 {
 	var highest int64
 	for _, answers := range [][]reply[elector.Answer]{b.won, b.held, b.wait} {
@@ -99,7 +99,7 @@ func (b *ballot) epoch() int64 {
 	return highest
 }
 
-// freeFor is for how long all masters that granted it had been free: for that time no owner can have held a majority.
+// freeFor is the shortest FreeFor of the masters that granted it: within that time no owner can have won or renewed at a majority.
 func (b *ballot) freeFor() time.Duration {
 	shortest := b.won[0].value.FreeFor
 	for _, r := range b.won {
@@ -146,8 +146,7 @@ func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 	}
 	b.silent = collect(ctx, len(l.lanes), l.opts.Timeout, replies, count)
 	if decided {
-		// The other answers cannot change that. They still get as long again: then healthy masters need neither heal nor a withdrawal.
-		// those that are well need then neither be healed nor asked to take anything back.
+		// The other answers cannot change that. They still get as long again: then healthy masters need no healing and no withdrawal.
 		more := max(atLeast, l.opts.Clock()-began)
 		b.silent = collect(ctx, b.silent, more, replies, func(r reply[elector.Answer]) bool { count(r); return false })
 	}

@@ -13,7 +13,8 @@
 //
 //   - A run dies: its stage keeps its id, and the next run on any node continues with it. A pass that was interrupted starts again.
 //   - A stage is gone, or has another id: flush.ErrStaleStage. Nothing more is read from it.
-//   - A key holds another type: staging.ErrWrongType, for the whole source, or for a single row of hashes.
+//   - A key holds another type: staging.ErrWrongType, for the whole source, or for a single row of hashes. Scan and capture take
+//     such a key for a missing one; totals in single keys leave it out.
 //   - A Cluster moves a slot: single rows are read at both nodes; a pass reports that it may have missed keys.
 //   - Entries of a stream are gone unread: flush.ErrGap, unless on_gap is continue.
 //

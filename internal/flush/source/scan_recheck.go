@@ -50,7 +50,7 @@ func (s *Scan) StillMissing(ctx context.Context, records []row.Record) ([]row.Re
 	return s.Missing(ctx, nil, records)
 }
 
-// Missing is StillMissing at the server of a connection; nil means every server.
+// Missing is StillMissing at the server of a connection; nil means wherever the keys are.
 func (s *Scan) Missing(ctx context.Context, c redisconn.Conn, records []row.Record) ([]row.Record, error) {
 	var missing []row.Record
 	for some := range slices.Chunk(records, paging.Depth) {

@@ -75,8 +75,8 @@ func (a *application) run(ctx context.Context, tx Session) error {
 	return tx.Commit(ctx)
 }
 
-// write begins, asks the ledger and writes the rows, in one round trip where the database can. A batch begun before its turn first writes
-// the rows that it may, and asks the ledger when its turn has come.
+// write begins, asks the ledger and writes the first rows, in one round trip where the database can. A batch begun before its turn first
+// writes the rows that it may, and asks the ledger when its turn has come.
 func (a *application) write(ctx context.Context, tx Session) error {
 	begin := []Task{{Query: "begin"}}
 	if a.batch.Turn == nil {

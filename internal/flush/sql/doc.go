@@ -23,8 +23,8 @@
 // # How rows are written
 //
 // A row may have absent columns (row.Absent). The rows of a batch that lack the same ones are one group, written by a variant of the plan
-// without those columns. Complete rows and deletions come first. A row may lack a column that the table requires of a new row. It is
-// written by an update, and refused if there is no row to update: an upsert would be refused in either case. Rows that replace are
+// without those columns. Complete rows and deletions come first. A row may lack a column that the table requires of a new row. Such a
+// row is written by an update, and refused if there is no row to update: an upsert would be refused in either case. Rows that replace are
 // deleted and inserted within a savepoint, so that a refused one keeps the old row.
 //
 // PostgreSQL gets a batch as one array a column or, from a thousand rows on, by COPY to a temporary table; from that table the existing
@@ -33,8 +33,8 @@
 //
 // # Rows that are refused
 //
-// At first a batch is tried as a whole. If it is refused, or rows of its plan were refused lately, it goes in pieces: the database takes
-// all rows of a piece, or no row of it. PostgreSQL gets all pieces of a round in one message, with a savepoint after each; the other
+// A batch is tried as a whole, unless rows of its plan were refused lately. Then, or if it is refused, it goes in pieces: the database
+// takes all rows of a piece, or no row of it. PostgreSQL gets all pieces of a round in one message, with a savepoint after each; the other
 // databases get one statement a piece. The error's message, or the number of rows that the server had begun, points to the refused row.
 // (A temporary sequence of PostgreSQL and a variable of MariaDB count them; a rollback does not reset these.) That is a hint: the row is
 // set aside, and in the end tried alone. A row that is refused then is a dead letter, with that error. Rows before it have passed, and

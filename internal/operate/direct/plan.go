@@ -25,7 +25,7 @@ type Plan struct {
 	Unfit    int64  `json:"unfit"` // records that would be dead letters
 	// Moving are records that changed at each reading.
 	Moving int64 `json:"moving,omitzero"`
-	// MaxPct: MaxPct: a pass deletes no row if it would delete a larger part of the rows, in percent. 0: it deletes none.
+	// MaxPct: a pass deletes no row if it would delete a larger part of the rows, in percent. 0: it deletes none.
 	MaxPct int `json:"max_pct"`
 	// Stops: the pass would stop because of that bound.
 	Stops    bool          `json:"stops"`

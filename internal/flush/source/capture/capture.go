@@ -32,7 +32,7 @@ type Keys interface {
 	HasMembers() bool
 	// Named is a record of a key with the inputs that its name alone gives.
 	Named(key string) row.Record
-	// Missing is StillMissing at the server of a connection; nil means every server.
+	// Missing is StillMissing at the server of a connection; nil means wherever the keys are.
 	Missing(ctx context.Context, c redisconn.Conn, records []row.Record) ([]row.Record, error)
 	// ReadKeys reads some of the keys. The record of a missing key is Gone, unless keys have members.
 	ReadKeys(ctx context.Context, c redisconn.Conn, keys []string, yield func(flush.Page) error) error
@@ -103,8 +103,8 @@ func (c *Capture) feed() *feed {
 	return made.(closer).feed
 }
 
-// Stage takes the changes from before its call, or begins a pass over all keys if some may have been missed. Its note says which were
-// missed. It returns flush.ErrEmptied after a command that emptied the database if on_flush is stop.
+// Stage takes the changes from before its call, or begins a pass over all keys if some may have been missed. Its note says why.
+// It returns flush.ErrEmptied after a command that emptied the database if on_flush is stop.
 func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.Stage, ok bool, err error) {
 	c.stage, c.batch = newID, nil
 	f := c.feed()
@@ -123,7 +123,7 @@ func (c *Capture) Stage(ctx context.Context, newID, position string) (st flush.S
 		return st, false, c.fail("read the changes of", err)
 	}
 	c.batch = b
-	// After a pass the next stage has the changes made meanwhile, which make it complete; a feed that is cut off does not know whether
+	// After a pass the next stage has the changes made meanwhile, which complete the pass; a feed that is cut off does not know whether
 	// there are any.
 	return flush.Stage{ID: newID, Size: int64(len(b.keys)), Resumed: b.debt > 0 || b.cutOff, Note: note, Expected: !b.alarming}, true, nil
 }

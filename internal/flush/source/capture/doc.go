@@ -10,14 +10,16 @@
 //
 // The invariants:
 //
-//   - All changes up to a mark's position are pending, or in the last batch. If a feed may have missed changes, it owes a pass.
-//   - A run first waits until its feed has received every change from before the run. So these changes are in the table when it ends.
+//   - All changes up to a mark's position are flushed, in the last batch, or pending. If a feed may have missed changes, it owes a pass.
+//   - A run first waits until its feed has received every change from before the run. So these changes are in the table when it ends
+//     without an error.
 //   - A stage freezes nothing in Redis: only the last page of a batch moves the place after the changes, and a pass is owed until it is
 //     complete.
 //
 // What fails, and what then:
 //
-//   - A connection breaks: the line joins again, at the least position of its feeds. A run fails if that takes long.
+//   - A connection breaks: the line joins again, at the least position of its feeds. A run that waits for the stream fails at the
+//     next failure.
 //   - The server no longer has a position (backlog too small, another history, a lossy failover), or the keys of a command are
 //     unknown: a pass.
 //   - Too many keys are pending: they are dropped, and a pass reads all keys.

@@ -38,7 +38,7 @@ type feed struct {
 	emptied   string    // the command that has emptied the database, until an operator or on_flush has decided
 	debts     int       // counts the events that require a pass over all keys
 	breaks    int       // counts the breaks of the stream: see Reason.breaks
-	whole     int       // the value of breaks when no key was pending
+	whole     int       // the value of breaks when the pending keys were last taken or dropped
 	paid      int       // the value of debts up to which passes are complete
 	reason    Reason    // of the first debt that is not paid
 	why       string    // the same in words
@@ -326,7 +326,8 @@ func (f *feed) oweLocked(reason Reason, why string) {
 	}
 }
 
-// backlog is the number of pending keys. While a stream is not followed it is the least number, and 0 proves nothing.
+// backlog is the number of pending keys. While a stream is not followed it is the least number, and without any an UncountedError, unless
+// the line only rejoins.
 func (f *feed) backlog() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ type batch struct {
 	owed       owed  // of the places of a pass
 	leaves     owed  // owed in the last place of a batch that is no pass
 	cutOff     bool  // the stream is not followed: the batch only moves the place
-	alarming   bool  // a pass that more than a new job owes
+	alarming   bool  // a pass that is owed for another reason than a new job
 	missed     error // why the pass may have missed keys
 	promotions int   // of the feed, when the last values were read
 	text       string
@@ -92,7 +92,8 @@ func (f *feed) heard(heads []follow.Position) bool {
 // errReleased: the feed will receive no more changes.
 var errReleased = errors.New("the stream is not followed any more: the job was taken out or replaced, or its store was closed")
 
-// until waits until so returns true. After more than tries failures it returns the last one.
+// until waits until so returns true. It returns the last failure to follow a stream after more than tries of them, or at once if it is a
+// refusal.
 func (f *feed) until(ctx context.Context, tries int, so func() bool) error {
 	tick := time.NewTicker(time.Second) // after a reload another run may have taken the entry of changed
 	defer tick.Stop()
@@ -222,7 +223,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 // passes reports whether the next batch is a pass.
 func (f *feed) passes() bool { return f.debts > f.paid && !time.Now().Before(f.passAfter) }
 
-// owes is the owed of a place.
+// owes tells what the next place says about a pass.
 func (f *feed) owes() owed {
 	switch {
 	case f.debts == f.paid:
@@ -308,7 +309,7 @@ func (f *feed) saw(b *batch, heads []follow.Position) error {
 	return nil
 }
 
-// retryPass is how long after a pass that missed keys the next one begins.
+// retryPass is how long after a pass that missed keys the next one may begin.
 const retryPass = 2 * time.Second
 
 // pay notes that a pass is complete, and committed.

@@ -70,7 +70,8 @@ type seenHead struct {
 // mostHeads bounds the kept ends of a master: above that, every other one is dropped.
 const mostHeads = 64
 
-// behind is for how long the feed has not received all of the history: since the first time that the history's end was beyond the mark.
+// behind is for how long the feed has not received all of the history: since the first time that the history's end was seen
+// beyond the mark.
 func (m *mark) behind(head int64, now time.Time) time.Duration {
 	m.heads = slices.DeleteFunc(m.heads, func(h seenHead) bool { return h.offset <= m.at.Offset })
 	if head <= m.at.Offset {

@@ -7,7 +7,7 @@ import (
 // Visitor receives the keys that a command may have changed. A key is valid until the call returns. A database may be follow.AnyDB.
 type Visitor interface {
 	Key(db int, key []byte)
-	// Flushed: Flushed: all keys of a database are gone; of every database if db is AllDBs.
+	// Flushed: all keys of a database are gone; of every database if db is AllDBs.
 	Flushed(db int)
 	// Swapped: two databases have exchanged their keys.
 	Swapped(a, b int)
