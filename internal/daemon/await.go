@@ -12,7 +12,8 @@ import (
 
 // AwaitLockKey waits until the configuration names a lock key, and returns it. The packages install a
 // configuration without one: the host campaigns for nothing until its operator has chosen a key. load reads it
-// again on each reload. The error is that of ctx. To systemd the daemon is ready meanwhile, and says what it waits for.
+// again on each reload. The error is that of ctx. The daemon reports to systemd that it is ready, and that it waits
+// for the key.
 func AwaitLockKey(
 	ctx context.Context, log *zap.Logger, load func() (config.Config, error), reload <-chan os.Signal, lacks error,
 ) (config.Config, error) {

@@ -32,8 +32,7 @@ import (
 )
 
 // candidacy is this node's part in one election: it contends for one lock, and runs the
-// jobs under that lock while it leads. What it has in common with the node's other
-// candidacies is the node's.
+// jobs under that lock while it leads. The node has the parts that all candidacies share.
 type candidacy struct {
 	log        *zap.Logger
 	lockKey    string
@@ -136,7 +135,7 @@ func (n *node) openStores() map[string]*redisconn.Store {
 	return n.inventory.Stores
 }
 
-// workLock is what the work of the candidacy's terms has in common.
+// workLock returns the settings that all terms of the candidacy share.
 func (c *candidacy) workLock() work.Lock {
 	return work.Lock{
 		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Stores: c.stores,
@@ -205,15 +204,15 @@ func (c *candidacy) part() {
 	c.dismiss()
 }
 
-// dismiss gives back what the candidacy has. It does not run.
+// dismiss frees the resources of a candidacy that is not running.
 func (c *candidacy) dismiss() {
 	c.lock.Close()
 	c.elected.Forget()
 	c.observer.outage.Forget(c.lockKey)
 }
 
-// update puts another workload into force. When it returns nothing of the old one
-// begins any more; runs that go on end as they were.
+// update puts another workload into force. After it has returned, no run of the old one
+// begins. Runs that have begun end under the old one.
 func (c *candidacy) update(ctx context.Context, w *inventory.Workload) {
 	c.mu.Lock()
 	c.work = w
@@ -235,7 +234,7 @@ func (c *candidacy) present() {
 	c.lock.Present(p)
 }
 
-// waitsFor says what the node waits for before it gives the lead up; "" that it does not.
+// waitsFor notes the reason why the node waits before it gives the lead up; "" for none.
 func (c *candidacy) waitsFor(what string) {
 	c.mu.Lock()
 	c.ending = what

@@ -20,16 +20,16 @@ import (
 	"baton/internal/trace"
 )
 
-// Options are what a daemon has from the process that it lives in.
+// Options connect a daemon with the process that it lives in.
 type Options struct {
 	Version string
 	Logger  *zap.Logger
 	Getenv  func(string) (string, bool)
 	// Exit ends the process at once. It is called when work does not stop in time.
 	Exit func(code int)
-	// Load reads the configuration again; nil: there is nothing to read.
+	// Load reads the configuration again; nil if there is no file to read.
 	Load func() (config.Config, error)
-	// Reload asks for that.
+	// Reload requests a call of Load.
 	Reload <-chan os.Signal
 	// Reloaded, if set, is called with a configuration that is in force from now on.
 	Reloaded func(config.Config)
@@ -140,8 +140,8 @@ func shrink(ctx context.Context, log *zap.Logger) {
 	}
 }
 
-// logWithin is what the log gets to note why the process dies; it is below the
-// margin between the hard stop and the end of the lease.
+// logWithin bounds the time to log why the process dies. It is below the margin between
+// the hard stop and the end of the lease.
 const logWithin = 50 * time.Millisecond
 
 // die ends the process at once: it logs why, but waits for no log that hangs.

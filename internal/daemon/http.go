@@ -37,7 +37,7 @@ func (n *node) newAnswers() *direct.Site {
 	})
 }
 
-// testNotify sends a test, past what waits for the targets.
+// testNotify sends a test message, ahead of the messages that wait for the targets.
 func (n *node) testNotify(ctx context.Context, target, by string) ([]operate.Tested, error) {
 	tests, err := n.notifications.Test(ctx, target, by)
 	if err != nil {

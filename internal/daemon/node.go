@@ -36,8 +36,7 @@ import (
 	"baton/internal/trace"
 )
 
-// node is a running daemon: what its candidacies have in common, and what it knows of
-// itself.
+// node is a running daemon. It has the parts that its candidacies share, and its own state.
 type node struct {
 	options  Options
 	log      *zap.Logger
@@ -177,7 +176,7 @@ func (n *node) join(ctx context.Context) (err error) {
 	return err
 }
 
-// presence is what the others learn of the node.
+// presence returns the data about the node that is sent to the others.
 func (n *node) presence(w *inventory.Workload) redislock.Presence {
 	own := w.Config.Node
 	p := redislock.Presence{
@@ -213,7 +212,7 @@ func (n *node) campaign(ctx context.Context) error {
 	return n.failed
 }
 
-// start has a candidacy run. One that ends by itself ends them all.
+// start runs a candidacy. If it fails, all other candidacies end, too.
 func (n *node) start(ctx context.Context, c *candidacy, cancel context.CancelCauseFunc) {
 	own, leave := context.WithCancel(ctx)
 	c.leave = leave
@@ -242,8 +241,8 @@ func (n *node) leaseFile(lockKey string) string {
 	return path
 }
 
-// announce notifies systemd of what the node does in the election of a lock. One after the
-// other: the last one is what is shown.
+// announce notifies systemd of the node's role in the election of a lock. Announcements are
+// sent one after the other, because systemd shows the last one.
 func (n *node) announce(lockKey, role string) {
 	n.announcing.Lock()
 	defer n.announcing.Unlock()
@@ -260,7 +259,7 @@ func (n *node) announce(lockKey, role string) {
 	n.notifier.send("STATUS=" + strings.Join(texts, "; "))
 }
 
-// keepIdentity keeps the list of nodes read, and sends the others what is new of this one, until ctx ends.
+// keepIdentity reads the list of nodes again and again, and sends the others changes of this one, until ctx ends.
 func (n *node) keepIdentity(ctx context.Context) {
 	n.identity.Keep(ctx, func(ctx context.Context) {
 		_, _ = n.all()[0].election.Picture(ctx, 0) // the identity sees it, or there will be another
@@ -274,8 +273,8 @@ func (n *node) keepIdentity(ctx context.Context) {
 // stuckAfter is far beyond the longest pause of the job loop.
 const stuckAfter = 2 * time.Minute
 
-// electionStuckAfter is far beyond the longest pause of the election loop: what
-// the configuration asks for, and an attempt.
+// electionStuckAfter is far beyond the longest pause of the election loop: the configured
+// interval and one attempt.
 func electionStuckAfter(e config.Election) time.Duration {
 	return stuckAfter + 2*max(e.HeartbeatInterval, e.PollInterval) + e.AttemptTimeout
 }
@@ -313,8 +312,8 @@ func (c *candidacy) waiting() (elector.Code, string) {
 	return "", ""
 }
 
-// snapshot gathers the page's content. With an error it still has what the node
-// knows by itself.
+// snapshot gathers the page's content. With an error it still has the data that the node
+// has in memory.
 func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	own, all := n.own(), n.all()
 	views := make([]direct.View, len(all))
@@ -326,7 +325,7 @@ func (n *node) snapshot(ctx context.Context) (diagnose.Snapshot, error) {
 	return s, err
 }
 
-// own is what the node knows without asking a server.
+// own returns the snapshot that needs no request to a server.
 func (n *node) own() diagnose.Snapshot {
 	c := n.all()[0]
 	own := diagnose.Snapshot{

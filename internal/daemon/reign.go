@@ -83,9 +83,9 @@ func (c *candidacy) termOf(t *elector.Term) job.Term {
 	return of
 }
 
-// endCommands waits, where the lead is given up by order, for the commands to end: each has
-// its whole grace, and meanwhile flushes go on, so that what is not flushed at the handover
-// has waited no longer than the drain. A term that is over waits for nothing.
+// endCommands waits for the commands to end if the lead is given up by order. Each command
+// has its whole grace. Flushes go on meanwhile, so that a change that is unflushed at the
+// handover has waited no longer than the drain. A term that is over does not wait.
 func (r *reign) endCommands(elected context.Context) {
 	why := context.Cause(elected)
 	if !errors.Is(why, elector.ErrSteppedDown) && !errors.Is(why, elector.ErrShuttingDown) {
@@ -126,8 +126,8 @@ func (r *reign) update(ctx context.Context, w *inventory.Workload) {
 	}
 }
 
-// accompany does what goes on beside the jobs of a term until ctx ends, anew for each
-// workload.
+// accompany runs the tasks beside the jobs of a term until ctx ends. It restarts them for
+// each workload.
 func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication)) {
 	for first := firstWork; ctx.Err() == nil; first = 0 {
 		w, _ := r.current()

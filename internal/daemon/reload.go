@@ -62,7 +62,7 @@ func (n *node) reread() (config.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	// What the daemon may not read is no doubt here, as it is to others who ask: it is the one that reads.
+	// Other users may only doubt a file that they cannot read. The daemon itself reads it, so it is a mistake here.
 	wrong, unread := doctor.CheckFiles(c, doctor.Options{Getenv: n.options.Getenv})
 	if problems := slices.Concat(wrong, unread); len(problems) > 0 {
 		return c, problems
@@ -160,7 +160,7 @@ func (n *node) leaveUnwanted(ctx context.Context) {
 	}
 }
 
-// want returns the candidacy for a lock, which is not to be left; nil if there is none.
+// want returns the candidacy for a lock and cancels its withdrawal. It returns nil without one.
 func (n *node) want(lockKey string) *candidacy {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -215,12 +215,12 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	})
 }
 
-// idleCheck is how often runs are checked that something waits for.
+// idleCheck is the interval between two checks whether the awaited runs have ended.
 const idleCheck = 100 * time.Millisecond
 
-// parts takes a withdrawn candidacy off the node's, if none of its runs goes on. It may
-// be wanted again instead, or another reload has been faster: one that wants it back and
-// withdraws it again sets another one to wait.
+// parts removes a withdrawn candidacy from the node's, unless one of its runs goes on. It
+// reports wanted if the candidacy is wanted again, or if another reload has removed it. A
+// reload that withdraws it once more starts another wait.
 func (n *node) parts(c *candidacy) (gone, wanted bool) {
 	idle := len(c.runner.Running()) == 0
 	n.mu.Lock()

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseStartUp gives the pages of the program's data back that only starting has
-// needed: most of them, for a node that stands by for months. What is needed again is
-// mapped again from the page cache, a page at a time. The code stays: a take-over would
-// wait for it.
+// releaseStartUp gives back the pages of the program's data that only the start has needed:
+// most of them, for a node that stands by for months. The kernel maps a page again from the
+// page cache when it is needed. The code stays: a take-over would wait for it.
 func releaseStartUp() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

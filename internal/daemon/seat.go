@@ -57,7 +57,7 @@ func (s seatOf) Read(ctx context.Context) (balance.Election, error) {
 	return electionIn(p), err
 }
 
-// electionIn is what the balancer needs of a picture.
+// electionIn converts a picture to the balancer's view of an election.
 func electionIn(p redislock.Picture) balance.Election {
 	e := balance.Election{
 		Now: p.Now, Lease: p.TTL, Leader: p.Leader, Free: p.Owner == "",

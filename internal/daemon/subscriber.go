@@ -46,7 +46,7 @@ func (l *subscriber) remove(lockKey string) {
 	}
 }
 
-// run listens until ctx ends, anew whenever there are other elections.
+// run listens until ctx ends. It subscribes again whenever the set of elections changes.
 func (l *subscriber) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = work.Rest(ctx, joinTogether)

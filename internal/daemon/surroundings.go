@@ -15,16 +15,18 @@ import (
 )
 
 const (
-	// readEvery is how often a node reads an election for its metrics, under any leader:
-	// nodes that are gone show within a minute or so, which is what it takes to be called gone.
+	// readEvery is the interval at which a node reads an election for its metrics, under any
+	// leader. So a node that is gone shows within about a minute, as long as it takes to count
+	// as gone.
 	readEvery = 30 * time.Second
-	// scrapedWithin is since when they must have been scraped: a standby whose
-	// metrics are not scraped reads nothing.
+	// scrapedWithin is the maximum age of the last scrape: a standby whose metrics are not
+	// scraped does not read.
 	scrapedWithin = 3 * time.Minute
 )
 
-// keepSurroundings keeps the metrics of what is around the node until ctx ends, and of the jobs
-// while another node leads, or none. What cannot be read stays as it was: redis_up shows that.
+// keepSurroundings updates the metrics of the node's surroundings until ctx ends. While this
+// node does not lead, it updates those of the jobs, too. After a failed reading the metrics keep
+// their values: redis_up shows the failure.
 func (c *candidacy) keepSurroundings(ctx context.Context) {
 	known := c.readOnce(ctx) // the first scrape gets no zeros
 	last := time.Now()
@@ -60,8 +62,8 @@ func (c *candidacy) rollout(w *inventory.Workload) direct.Rollout {
 	return direct.Rollout{Since: w.Since, Within: c.timing.RolloutWithin}
 }
 
-// surroundings are what a picture shows that was asked for and came at those times: it is
-// dated in between.
+// surroundings converts a picture to metrics. The picture is dated to the middle between the
+// request (asked) and the reply (came).
 func surroundings(p redislock.Picture, poll time.Duration, asked, came time.Time) metrics.Surroundings {
 	seen := direct.ElectionOf(p, poll).Count()
 	return metrics.Surroundings{

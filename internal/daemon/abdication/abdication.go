@@ -63,7 +63,7 @@ type coolDown struct {
 	over   chan struct{}
 }
 
-// New makes the abdicator of a node, which notes in aside what it does.
+// New makes the abdicator of a node. It notes in aside when it stands aside.
 func New(c config.Config, probes site.Databases, e site.Election, aside *Aside, log *zap.Logger) *Abdicator {
 	a := &Abdicator{
 		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval,
@@ -107,7 +107,7 @@ func OpenProbes(c config.Config) (site.Databases, error) {
 	return site.OpenDatabases(c)
 }
 
-// pace is how often the databases are asked.
+// pace is the interval between two checks of the databases.
 func (a *Abdicator) pace() time.Duration {
 	return min(max(a.after/6, 200*time.Millisecond), 5*time.Second)
 }

@@ -1,4 +1,4 @@
-// Package adminsocket is the socket on which a daemon takes orders from its host.
+// Package adminsocket serves the socket through which a daemon takes orders from its host.
 package adminsocket
 
 import (

@@ -23,7 +23,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Term is what is remembered of an election.
+// Term is the newest known term of an election.
 type Term struct {
 	Epoch   int64 `json:"epoch"`
 	LeaseMS int64 `json:"lease_ms,omitempty"` // 0: unknown
@@ -58,7 +58,7 @@ type Memory struct {
 	warned  bool
 }
 
-// absurd is near the end of what can be counted: no file that says so is believed.
+// absurd is an epoch that no election reaches. A file with such an epoch is not believed.
 const absurd = 1 << 52
 
 var errNoEpochs = errors.New("there are no epochs in it")
@@ -89,7 +89,7 @@ func Open(path, lockKey string, file *File, log *zap.Logger) *Memory {
 	return e
 }
 
-// readEpochs reads what is known of every lock key; no file is nothing.
+// readEpochs reads the known term of every lock key. A missing file counts as empty.
 func readEpochs(path string) (map[string]Term, error) {
 	known := map[string]Term{}
 	text, err := os.ReadFile(path)

@@ -1,4 +1,4 @@
-// Package identity is who a process is among the nodes of an election.
+// Package identity tells a process from the other nodes of an election.
 package identity
 
 import (
@@ -26,9 +26,9 @@ const (
 	offsetStep = 100 * time.Millisecond
 )
 
-// Identity is who this process is, beside its configured id, and what it finds out about
-// itself whenever the list of nodes is read, for whatever reason: whether another process
-// has the same id, and how far its clock is from Redis'. All of it is sent to the others.
+// Identity identifies this process beyond its configured id. Every reading of the list of
+// nodes, for whatever reason, updates two facts: whether another process has the same id, and
+// how far this clock is from Redis'. All of it is sent to the other nodes.
 type Identity struct {
 	node, instance string
 	log            *zap.Logger
@@ -51,14 +51,14 @@ func New(node string, log *zap.Logger) *Identity {
 	return &Identity{node: node, instance: instance, log: log, changed: make(chan struct{}, 1)}
 }
 
-// Describe adds it to what the node sends the others.
+// Describe adds the identity to the presence that the node sends the others.
 func (i *Identity) Describe(p *redislock.Presence) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p.Instance, p.Twin, p.ClockMS = i.instance, i.twin, i.offset.Milliseconds()
 }
 
-// compare compares what stands in the list with what this process is. An entry under its id
+// compare compares the entries of the list with this process. An entry under its id
 // that another process has written since the last reading is a twin's: one that is older may be
 // left from an earlier process. changed says that the others should be informed.
 func (i *Identity) compare(p redislock.Picture, now time.Time) (changed bool) {
@@ -125,7 +125,7 @@ func (i *Identity) hasTwin() bool {
 	return i.twin != ""
 }
 
-// Keep reads the list once in a while, if nothing else does, and informs the others of what has changed, until ctx ends.
+// Keep reads the list once in a while, if nothing else does, until ctx ends. It informs the others of changes.
 func (i *Identity) Keep(ctx context.Context, read func(context.Context), inform func()) {
 	wait := firstCheck
 	for {

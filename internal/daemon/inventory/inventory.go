@@ -1,4 +1,4 @@
-// Package inventory is what a configuration needs: its databases and tasks, and what a reload leaves of them.
+// Package inventory holds the databases, stores and tasks of a configuration. On a reload it keeps the unchanged ones.
 package inventory
 
 import (
@@ -22,7 +22,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Workload is what is under one lock as one configuration has it.
+// Workload is the part of a configuration that is under one lock.
 type Workload struct {
 	work.Load
 	Hash   string    // of the whole configuration
@@ -30,7 +30,7 @@ type Workload struct {
 	Probes site.Databases
 }
 
-// Inventory is what a configuration needs.
+// Inventory holds the connections and tasks that a configuration needs.
 type Inventory struct {
 	Config            config.Config
 	Hash              string    // of Config
@@ -42,7 +42,7 @@ type Inventory struct {
 	uses              map[use]*atomic.Int64
 }
 
-// use is what a run of a flush uses.
+// use is the pair of stores that a run of a flush uses.
 type use struct {
 	from *redisconn.Store
 	to   *sql.Store
@@ -52,8 +52,8 @@ func (i Inventory) useOf(t work.Task) use {
 	return use{i.Stores.Of(t.Config), i.Databases[t.Config.Flush.To.Database]}
 }
 
-// countUses has runs counted by what they use, of whichever configuration they are: one may
-// outlive several.
+// countUses counts the runs by the stores that they use. The counters pass from one
+// configuration to the next, because a run may outlive several.
 func (i *Inventory) countUses(before Inventory) {
 	i.uses = maps.Clone(before.uses)
 	if i.uses == nil {
@@ -85,7 +85,7 @@ func (i Inventory) Workload(lockKey string) *Workload {
 	return w
 }
 
-// Next makes what a configuration needs, and takes over what has not changed.
+// Next makes the inventory of a configuration, and takes over the unchanged parts of i.
 func (i Inventory) Next(c config.Config, lock *redisconn.Store, to work.Reports) (Inventory, error) {
 	after := Inventory{Config: c, Hash: config.Hash(c), Since: time.Now()}
 	if i.Hash == after.Hash && !i.Since.IsZero() {
@@ -175,7 +175,7 @@ func reopen(
 // checkEvery is how often runs are checked that databases wait for.
 const checkEvery = 100 * time.Millisecond
 
-// Retire closes what is not used any more, once the last run that uses it has ended.
+// Retire closes the stores that are no longer used, once the last run that uses them has ended.
 func (i Inventory) Retire(after Inventory, over <-chan struct{}, log *zap.Logger) {
 	const first = 5 * time.Second // a run may have its slot and not have begun
 	databases, stores := i.Databases.Without(after.Databases), i.Stores.Without(after.Stores)

@@ -79,7 +79,7 @@ func (o *Outage) Tried(name string, err error) {
 	}
 }
 
-// Asked notes what a question came to that is no job's.
+// Asked notes the result of a request to Redis that belongs to no job.
 func (o *Outage) Asked(err error) {
 	switch code := redisconn.Unavailable(err); {
 	case err == nil:
@@ -98,9 +98,9 @@ func (o *Outage) met(name string) {
 	}
 }
 
-// Explains reports whether an error is the server's fault and none of the job's that has met
-// it. An answer that has not come may be due to what that job asked for: it is the server's
-// fault if others get none, either.
+// Explains reports whether an error is the server's fault, and not the fault of the job that has
+// met it. A missing answer may be due to that job's own request: it is the server's fault only
+// during an outage.
 func (o *Outage) Explains(err error) bool {
 	if o == nil {
 		return false
@@ -111,8 +111,8 @@ func (o *Outage) Explains(err error) bool {
 	return code != "" && (code != redisconn.UnavailableSilent || !o.since.IsZero())
 }
 
-// Lasts reports whether there is an outage, which is logged or will be, or was one until a
-// moment ago: what it held back is reported when Redis takes it.
+// Lasts reports whether there is an outage, or was one until a moment ago. An outage is logged,
+// and reports that it held back are sent as soon as Redis takes them.
 func (o *Outage) Lasts() bool {
 	if o == nil {
 		return false
@@ -122,8 +122,8 @@ func (o *Outage) Lasts() bool {
 	return !o.since.IsZero() || !o.ended.IsZero() && time.Since(o.ended) < repeatAfter
 }
 
-// Lost notes that the election of a lock is in trouble. What is not the server's fault is
-// that lock's own.
+// Lost notes that the election of a lock is in trouble. An error that is not the server's
+// fault counts as a cause of that lock alone.
 func (o *Outage) Lost(lock string, err error) {
 	if o == nil {
 		return
@@ -220,7 +220,7 @@ func (o *Outage) report(c *cause, now time.Time) (say func()) {
 	return func() { o.log.Warn("redis unavailable, retrying", fields...) }
 }
 
-// fields are what a line says of the outage and a cause of it. The caller holds o.mu.
+// fields returns the log fields of the outage and of one of its causes. The caller holds o.mu.
 func (o *Outage) fields(c *cause) []zap.Field {
 	return []zap.Field{
 		zap.String("cause", c.code), zap.Int("failed_attempts", o.tries),
@@ -228,7 +228,7 @@ func (o *Outage) fields(c *cause) []zap.Field {
 	}
 }
 
-// check reports what has come of an outage, until it is over.
+// check reports the state of an outage until it is over.
 func (o *Outage) check() {
 	o.mu.Lock()
 	now, say := time.Now(), func() {}

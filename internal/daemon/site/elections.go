@@ -14,8 +14,8 @@ import (
 	"baton/internal/redislock"
 )
 
-// Election is how commands and the status page read an election, and what
-// they ask of it: the one beside the data, or those on the masters of a quorum.
+// Election lets commands and the status page read an election and give it orders. It is
+// the election beside the data, or those on the masters of a quorum.
 type Election interface {
 	Picture(ctx context.Context, events int) (redislock.Picture, error)
 	StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error)
@@ -31,8 +31,7 @@ var (
 	_ Election = elections(nil)
 )
 
-// elections are those on the masters of a quorum. What they say is one election
-// where a majority says it.
+// elections are those on the masters of a quorum. A majority's answers make one election.
 type elections []Election
 
 func (e elections) majority() int { return len(e)/2 + 1 }
@@ -80,8 +79,8 @@ func AskAll[T any](e elections, ask func(Election) (T, error)) ([]T, error) {
 	return good, nil
 }
 
-// Picture is what a majority agrees on: an owner that fewer have is one whose term
-// has ended, or one who has not won.
+// Picture is the picture that a majority agrees on. An owner that only a minority has is
+// left out: its term has ended, or it has not won.
 func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, error) {
 	pictures, err := AskAll(e, func(one Election) (redislock.Picture, error) { return one.Picture(ctx, 3*events) })
 	if err != nil {
@@ -154,7 +153,7 @@ func (e elections) control(pictures []redislock.Picture, c redislock.Control) re
 	return c
 }
 
-// agreed is the text that so many of them say, or "".
+// agreed returns the text that at least enough pictures have, or "".
 func agreed(enough int, pictures []redislock.Picture, of func(redislock.Picture) string) string {
 	count := map[string]int{}
 	for _, p := range pictures {
@@ -168,7 +167,7 @@ func agreed(enough int, pictures []redislock.Picture, of func(redislock.Picture)
 }
 
 // mergeNodes takes of every node its last registration. Each master dates it by its own
-// clock, so it is dated anew by that of the first.
+// clock, so the dates are converted to the clock of the first master.
 func mergeNodes(pictures []redislock.Picture) []redislock.Node {
 	latest := map[string]redislock.Node{}
 	for _, p := range pictures {

@@ -7,8 +7,8 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// LockOptions is this node's view of the lock that the configuration names; what
-// the node registers is not in it.
+// LockOptions is this node's view of the lock that the configuration names. The options
+// of the node's registration are not set.
 func LockOptions(c config.Config) redislock.LockOptions {
 	o := redislock.LockOptions{
 		Key: c.Election.LockKey, NodeID: c.Node.ID, TTL: c.Election.TTL, Format: script.Format(c.Election.LockFormat),

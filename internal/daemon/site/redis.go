@@ -49,7 +49,7 @@ func OpenStores(c config.Config, lock *redisconn.Store) (Stores, error) {
 	return Stores{}.Next(config.Config{}, c, lock)
 }
 
-// Next are the stores of the configuration c. What is the same as before stays open.
+// Next returns the stores of the configuration c. Unchanged stores stay open.
 func (s Stores) Next(before, c config.Config, lock *redisconn.Store) (Stores, error) {
 	type opened struct {
 		config.Redis
@@ -93,7 +93,7 @@ func InStore(store, text string) string {
 // Of is where the data of a job is.
 func (s Stores) Of(j config.Job) *redisconn.Store { return s[j.Flush.From.Store] }
 
-// Used are the stores that jobs of the configuration read, but for the Redis that has the lock.
+// Used returns the stores that jobs of the configuration read, without the Redis that has the lock.
 func (s Stores) Used(c config.Config) Stores {
 	used := Stores{}
 	for _, j := range c.Jobs {

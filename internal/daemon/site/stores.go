@@ -36,8 +36,8 @@ func OpenDatabases(c config.Config) (Databases, error) {
 	return open, nil
 }
 
-// CheckDatabases are the problems with which OpenDatabases would fail. Without files it checks the DSNs
-// that the configuration has itself. An unreadable file is not among them.
+// CheckDatabases returns the problems that would make OpenDatabases fail. Without files it checks only the
+// DSNs that the configuration has itself. An unreadable file is not among the problems.
 func CheckDatabases(c config.Config, files bool) (problems config.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		d := c.Databases[name]

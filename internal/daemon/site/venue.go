@@ -1,5 +1,5 @@
-// Package site knows where locks, ledgers and data live: it opens what the configuration
-// names, and makes one election of those on the masters of a quorum.
+// Package site knows where locks, ledgers and data live: it opens the stores and databases of
+// a configuration, and makes one election of those on the masters of a quorum.
 package site
 
 import (
@@ -17,8 +17,8 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// Venue is where an election takes place: beside the data, or on the masters of a
-// quorum, each of which holds an election of its own that the others know nothing of.
+// Venue is where an election takes place: beside the data, or on the masters of a quorum.
+// Each master holds an election of its own, independent of the others.
 type Venue struct {
 	Config config.Config
 	Stores []*redisconn.Store
@@ -27,8 +27,8 @@ type Venue struct {
 	Shared []*redisconn.Shared
 }
 
-// Open prepares the connections; it does not connect. data is where the jobs'
-// data is.
+// Open prepares the connections; it does not connect. data is the Redis that has the jobs'
+// data.
 func Open(c config.Config, data *redisconn.Store) (*Venue, error) {
 	v := &Venue{Config: c, Stores: []*redisconn.Store{data}}
 	masters := c.Redis.Masters()

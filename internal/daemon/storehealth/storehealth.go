@@ -18,10 +18,10 @@ import (
 	"baton/internal/redisconn"
 )
 
-// pingEvery is how often a store is asked for a sign of life.
+// pingEvery is the interval between two pings of a store.
 const pingEvery = 2 * time.Second
 
-// Health has the stores of a node, but for the Redis that has the lock. A nil one has none.
+// Health watches the stores of a node, except the Redis that has the lock. A nil one has none.
 type Health struct {
 	log *zap.Logger
 	up  func(store string, up bool) // is called with the state of a store, again and again
@@ -144,8 +144,8 @@ func (h *Health) of(store string) *watched {
 	return h.stores[store]
 }
 
-// Away is why nothing can be had of a store; nil: it answers, or that is not known, or it is the Redis that has
-// the lock. Of a Cluster other masters may answer.
+// Away returns why a store is unavailable. It returns nil if the store answers or its state is unknown, and for
+// the Redis that has the lock. It also returns nil for a Cluster, because other masters may answer.
 func (h *Health) Away(store string) error {
 	w := h.of(store)
 	if w == nil || w.redis.IsCluster() {
@@ -167,7 +167,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("store %s: %s", e.Store, site.InStore(e.Store, e.Err.Error()))
 }
 
-// Unwrap is what the store's own error is.
+// Unwrap returns the store's own error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Blame names the store in an error that is the store's fault.

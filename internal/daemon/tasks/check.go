@@ -28,7 +28,7 @@ func Checks() config.Checks {
 	}
 }
 
-// checkFlush says what is wrong with a flush whatever is in its database.
+// checkFlush returns the mistake in a flush that shows without looking into its database.
 func checkFlush(r config.Redis, f config.Flush) error {
 	if f.From.Changed != "" {
 		if err := redisconn.CheckKey(f.From.Changed); err != nil {

@@ -15,8 +15,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Flush is a flush job as the configuration has it, but for what it is run with:
-// sink, node and reports.
+// Flush makes the configuration of a flush from that of its job. The caller adds the sink,
+// the node and the reports.
 func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 	f := j.Flush
 	source, err := Source(j)
@@ -52,7 +52,7 @@ func Source(j config.Job) (source.Source, error) {
 	return source.Describe(options(j))
 }
 
-// options are what a job says of its source.
+// options returns the settings of a job's source.
 func options(j config.Job) source.Options {
 	from := j.Flush.From
 	o := source.Options{

@@ -20,7 +20,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Task is a job of the configuration as far as it is known without a term.
+// Task is a job of the configuration, without the parts that need a term.
 type Task struct {
 	Config   config.Job
 	Schedule schedule.Schedule
@@ -31,7 +31,7 @@ type Task struct {
 	pending func(ctx context.Context) (bool, error) // see flush.Config; nil: not known
 }
 
-// Describe is what the configuration alone says of a job.
+// Describe returns the task of a job without opening its source.
 func Describe(j config.Job) (Task, error) {
 	slots, err := schedule.ParseIn(j.Schedule, j.TimeZone)
 	return Task{Config: j, Schedule: slots}, err
@@ -115,8 +115,8 @@ func (t Task) Lag(backlog int64, fresh, now time.Time) time.Duration {
 	return max(now.Sub(fresh), 0)
 }
 
-// Target is what the job writes to, or the program that it runs, for people. It leaves out
-// arguments, which may be secrets.
+// Target names, for people, the table that the job writes to, or the program that it runs. It
+// leaves out arguments, which may be secrets.
 func (t Task) Target() string {
 	switch j := t.Config; {
 	case j.IsCommand() && j.Shell:
@@ -128,7 +128,7 @@ func (t Task) Target() string {
 	}
 }
 
-// Policy is a job as the runner has it, but for its work.
+// Policy returns the runner's job without Run.
 func (t Task) Policy() job.Job {
 	p := t.Config.Policy
 	return job.Job{
