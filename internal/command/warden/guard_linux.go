@@ -9,9 +9,9 @@ import (
 )
 
 // guard is the work of the process between baton and the warden: it outlives both. If the
-// warden is killed the orphans of the command are given to it, since it is the next reaper
-// above them, and it kills them. It returns when nothing is left, so that whoever waits for
-// it knows that.
+// warden is killed, the kernel gives the command's orphans to the guard, the next reaper
+// above them, and the guard kills them. It returns when nothing is left, so that its end
+// means the end of all processes of the command.
 func guard() int {
 	rename(Name)
 	signals := make(chan os.Signal, 16)
@@ -44,7 +44,7 @@ func guard() int {
 	return 1
 }
 
-// finished waits for the warden, and reports whether it has ended by itself.
+// finished waits for the warden, and reports whether it has exited with code 0.
 func finished(pid int) bool {
 	for {
 		var status syscall.WaitStatus

@@ -46,8 +46,8 @@ func becomeReaper() error {
 	return nil
 }
 
-// keepDescriptors keeps from the command what it is not to have: all but the standard
-// streams. On an old kernel only our socket; the rest is our caller's affair.
+// keepDescriptors keeps all descriptors except the standard streams from the command. On
+// an old kernel it keeps only our socket; the caller must see to the rest.
 func keepDescriptors() {
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, socket, 1<<31-1, closeRangeCloexec); errno != 0 {
 		syscall.CloseOnExec(socket)
@@ -60,7 +60,7 @@ func calledByBaton() bool {
 	return err == nil && kind == syscall.SOCK_STREAM
 }
 
-// childless reports that nothing is left of the command: what it started is below us.
+// childless reports that nothing is left of the command: all that it started is below us.
 func childless() bool {
 	const all = 0 // P_ALL
 	for {

@@ -89,7 +89,7 @@ func execute(path *byte, argv, env []*byte) syscall.Errno {
 	}
 }
 
-// The kernel's names for what package syscall has none of.
+// Constants of the kernel that package syscall lacks.
 const (
 	limitAddressSpace = 9 // RLIMIT_AS
 	setDeathSignal    = 1 // PR_SET_PDEATHSIG
@@ -114,7 +114,7 @@ func lends() bool {
 	return false
 }
 
-// settle makes the settings of this process, and what the next program would inherit.
+// settle makes the settings of this process, and those that the next program inherits.
 func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 	if s.Nice != nil {
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETPRIORITY, ofProcess, 0, uintptr(*s.Nice)); errno != 0 {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Settings are what a command has otherwise than its warden. They are made in the command's own
+// Settings are the attributes of a command that differ from its warden's. They are made in the command's own
 // process, before it becomes the command: the warden keeps its priority and its memory.
 type Settings struct {
 	Umask, Nice *int // nil: as the warden
@@ -70,7 +70,7 @@ func (s Settings) numbers() []int64 {
 	return all
 }
 
-// readSettings reads so many numbers.
+// readSettings decodes settings of the given number of numbers.
 func readSettings(text string, many int64) (s Settings, rest string, err error) {
 	const most = 1 << 17 // Linux has 65,536 groups of a process at most
 	if many < 0 || many > most {
@@ -109,12 +109,12 @@ func readSettings(text string, many int64) (s Settings, rest string, err error) 
 	return s, rest, err
 }
 
-// settled is what a launcher writes when all settings are made; a step and an errno follow if the
-// program cannot be begun, or come instead.
+// settled is the text that a launcher writes when all settings are made. If the program cannot be
+// begun, a step and an errno follow it; if a setting fails, they come instead of it.
 const settled = "."
 
-// ReadOutcome takes apart what a launcher has said in all: nil if its settings were made, and it
-// has become the command if it was to.
+// ReadOutcome parses the whole output of a launcher. The error is nil if the settings were made
+// and the launcher, if it had to, has become the command.
 func ReadOutcome(said string) (Step, error) {
 	rest, made := strings.CutPrefix(said, settled)
 	if made && rest == "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // waker is a timer of the kernel that makes this process go on (SIGCONT) if it is
-// stopped then: a stopped process can set nothing right by itself.
+// stopped then: a stopped process cannot continue itself.
 type waker struct {
 	timer int32
 	state int8 // 0 not made yet, 1 made, -1 cannot be

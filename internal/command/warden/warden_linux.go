@@ -12,9 +12,9 @@ import (
 // socket is the descriptor by which baton and the warden talk.
 const socket = 3
 
-// The names of the two processes, as ps and pkill see them: not baton's, or who kills
-// baton by its name would kill those who see to the end of its commands, too. For the
-// same reason the command's own words come by the socket.
+// The names of the two processes, as ps and pkill see them. They are not baton's: else
+// killing baton by name would also kill the processes that end its commands. For the
+// same reason the command line comes through the socket.
 const (
 	Name       = "guard" // of the one that baton starts
 	wardenName = "warden"
@@ -100,8 +100,8 @@ func await(orders <-chan Order, signals <-chan os.Signal) (Order, bool) {
 	}
 }
 
-// passedOn are the signals that a command gets, but for those that are ignored:
-// nohup(1) ignores them on purpose. Caught, they do not end the one who passes them on.
+// passedOn are the signals that a command gets, without those that are ignored:
+// nohup(1) ignores them on purpose. Caught, they do not end the process that forwards them.
 func passedOn() (passed []os.Signal) {
 	for _, s := range []syscall.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -204,8 +204,8 @@ func (w *warden) kill() Instant {
 	return earlier(w.killAt, w.until.Add(-w.slack))
 }
 
-// latest is when SIGTERM comes although nobody has told us to: who should have is
-// stopped, or hangs.
+// latest is the time of SIGTERM without an order to stop: baton, which should have given
+// it, is stopped or hangs.
 func (w *warden) latest() Instant { return w.until.Add(-w.slack - w.drain/2) }
 
 // last is latest if that is still to come, else 0.
@@ -225,7 +225,7 @@ func (w *warden) untilNext() time.Duration {
 	return max(next.Sub(Now()), killAgain)
 }
 
-// act does what is due.
+// act takes the steps that are due.
 func (w *warden) act() {
 	t := Now()
 	if last := w.last(); last != 0 && t >= last {
@@ -288,8 +288,8 @@ func (w *warden) signal(s syscall.Signal) {
 	signalEach(descendants(os.Getpid()), s)
 }
 
-// ends says whether a signal ends a process that does not mind it, as whoever sent
-// it most likely wants.
+// ends reports whether a signal ends a process that does not handle it. Most likely that
+// is the sender's intention.
 func ends(s syscall.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
@@ -308,8 +308,8 @@ func forwardable(s syscall.Signal) bool {
 // the order, had stood still. No exec fails with it.
 const TooLate = syscall.ETIME
 
-// inTime reports whether the command may begin. Orders that wait may have moved the deadline:
-// whoever gives them does so every 50 ms.
+// inTime reports whether the command may begin. Waiting orders may have moved the deadline:
+// baton sends them every 50 ms.
 func (w *warden) inTime(orders <-chan Order) bool {
 	const another = 100 * time.Millisecond
 	patience := time.After(another)

@@ -17,7 +17,7 @@ type Order struct {
 	Stop   Instant // SIGTERM now, SIGKILL then
 }
 
-// Setup is the command: a warden may have begun before anybody knew it.
+// Setup is the command. It comes over the socket: a warden may have started before its command was chosen.
 type Setup struct {
 	Path  string
 	Argv  []string
@@ -34,7 +34,7 @@ type Setup struct {
 	Settings   Settings
 }
 
-// Report is what the warden tells.
+// Report is a message from the warden.
 type Report struct {
 	Pid    int     // the command has started
 	Errno  int     // it cannot be started
@@ -152,13 +152,13 @@ func parseReport(text string) (Report, error) {
 	return r, err
 }
 
-// Reports passes on what the warden tells until it is gone.
+// Reports passes on the messages of the warden until it is gone.
 func Reports(r io.Reader) <-chan Report { return receive(r, parseReport) }
 
 // longestLine has room for the longest command line that the kernel takes, quoted.
 const longestLine = 16 << 20
 
-// receive passes on what comes from the other side until it closes.
+// receive passes on the messages of the other side until it closes.
 func receive[T any](r io.Reader, parse func(string) (T, error)) <-chan T {
 	messages := make(chan T)
 	go func() {
