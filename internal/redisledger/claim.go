@@ -11,7 +11,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// claimed is what a claim asks for: what it needs, and what errors call it.
+// claimed describes a claim: its run, its conditions, and its name in errors.
 type claimed struct {
 	run         job.Run
 	needs, what string
@@ -40,7 +40,7 @@ func (l *Ledger) args(c claimed, run ...any) []any {
 	}, run...)
 }
 
-// verdict is what the script's reply means.
+// verdict translates the script's reply into an error.
 func (l *Ledger) verdict(c claimed, reply any, err error) error {
 	answer, err := redis.Strings(reply, err)
 	if err != nil {

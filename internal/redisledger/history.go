@@ -19,7 +19,7 @@ import (
 // StateMissed is the State of a history entry for slots that were not run.
 const StateMissed job.State = "missed"
 
-// JobState is what the ledger knows of a job.
+// JobState is the ledger's state of a job.
 type JobState struct {
 	Job                 string
 	Begun               time.Time    // the first slot that was claimed; zero: none ever was
@@ -96,7 +96,7 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 	return states, nil
 }
 
-// stateOfJob reads the hash of a job, but for its pause.
+// stateOfJob decodes the hash of a job, without its pause.
 func stateOfJob(name string, fields map[string]string) JobState {
 	return JobState{
 		Job:                 name,

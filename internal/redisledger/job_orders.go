@@ -111,12 +111,12 @@ type Orders struct {
 	Cancels  []Cancel
 	// Operations are those that are not over, in no order.
 	Operations []Operation
-	// Paused has, for each job that was asked for, the reason of its pause or of the pause of
-	// all jobs; "" if it is not paused.
+	// Paused has, for each requested job, the reason of its pause or of the pause of all jobs;
+	// "" if it is not paused.
 	Paused map[string]string
 }
 
-// Now is Redis' time, by which slots are claimed.
+// Now is Redis' time. Claims of slots go by this clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	c, err := l.store.Conn(ctx, l.keys.Lock())
 	if err != nil {

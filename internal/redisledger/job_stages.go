@@ -8,8 +8,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The hash {K}:stages of a node's own lock maps each key for which a flush of the installation
-// stages, or has staged, to the job.
+// The hash {K}:stages of a node's own lock maps each key that a flush of the installation
+// stages, or has staged, to the flush's job.
 
 // NoteStages records the job that stages each key.
 func (l *Ledger) NoteStages(ctx context.Context, jobs map[string]string) error {

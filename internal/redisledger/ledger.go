@@ -69,8 +69,9 @@ const defaultKeep = 200
 //   - idle, the newest entry of the history while more runs may join it: see [Ledger.ClaimIdle];
 //   - result_FIELD, the last finished run with the last line of its output, last_success and fresh (ms), and
 //     consecutive_failures;
-//   - dead_letters, how many wait in the database; unaccepted, how many rows wait to be accepted as the job's;
-//   - known, since when a leader has had the job, if it had never run then (ms);
+//   - dead_letters, the number of those in the database; unaccepted, the number of rows that wait to be
+//     accepted as the job's;
+//   - known, the time when a leader first had the job, if it had never run by then (ms);
 //   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
 //     pause_began and pause_ended (ms), of the last pause that has ended;
 //   - refused_id and refused_reason, of the last manual run that was refused, and
@@ -98,8 +99,8 @@ type LedgerOptions struct {
 	// Format of the lock; String unless set.
 	Format script.Format
 	// ByEpoch: the lock is on the masters of a quorum, not in this store, so a claim cannot
-	// read it. A term is known to be over when a later one has claimed: the hash {K}:fence has
-	// the highest epoch that did.
+	// read it. A term is over for the ledger once a later one has claimed: the hash {K}:fence
+	// has the highest epoch of a claim.
 	ByEpoch bool
 	// Keep is the maximum number of history entries per job. Default: 200.
 	Keep int

@@ -24,7 +24,7 @@ type RecentOf struct {
 	After string // the newest entry that is known; "": none is
 }
 
-// Recent is what is new in the history of a job.
+// Recent has the new entries in the history of a job.
 type Recent struct {
 	Entries []HistoryEntry // the newest first, without errors; the newest has the end of its output
 	Idle    *HistoryEntry  // runs that found nothing to do, which are newer and may still become more
@@ -60,7 +60,7 @@ func (l *Ledger) Recent(ctx context.Context, jobs []RecentOf, n int) ([]Recent, 
 	return all, nil
 }
 
-// recentIn decodes what the script says of one job. Unknown kinds of entries are left out.
+// recentIn decodes the script's reply for one job. Unknown kinds of entries are left out.
 func recentIn(name string, reply any) (r Recent, err error) {
 	parts, err := redis.Values(reply, nil)
 	if err != nil || len(parts) == 0 {

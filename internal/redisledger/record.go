@@ -17,7 +17,7 @@ const (
 	maxOutputTail = 4096
 )
 
-// startFields are the stored fields of a run that are known when it starts. The id
+// startFields are the fields of a run that are stored at its start. The id
 // is the first, then the state: job_finish.lua searches for them there.
 func startFields(rec job.Record) []any {
 	return []any{
@@ -39,7 +39,7 @@ func encodeOpen(rec job.Record) (string, error) {
 	return string(text), err
 }
 
-// endFields are those that are known when it has ended.
+// endFields are the fields of a run that are stored at its end.
 func endFields(rec job.Record) []any {
 	code := any("")
 	if rec.Result.ExitCode != nil {

@@ -46,7 +46,7 @@ type Sample struct {
 	Levels map[string]Level // by job
 }
 
-// Level is the lag of one flush, and what it has written.
+// Level is the lag of one flush, and the number of rows that it has written.
 type Level struct {
 	Lag     time.Duration
 	Backlog int64
@@ -104,7 +104,7 @@ func (l *Ledger) Samples(ctx context.Context, after string, epoch int64) (sample
 	return samples, next, epoch, nil
 }
 
-// latestOf is how many of the newest samples are looked at: a deposed leader may have added the last.
+// latestOf is the number of newest samples to read: a deposed leader may have added the last.
 const latestOf = 4
 
 // LatestLevels are those of the leader's newest sample, if it is not older than that by Redis' clock.

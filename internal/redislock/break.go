@@ -12,7 +12,7 @@ import (
 // ErrNotHeld means that the lock to be broken is free.
 var ErrNotHeld = errors.New("nobody holds it")
 
-// Broken describes the holder from which a lock was taken.
+// Broken describes the holder that lost its lock to a break.
 type Broken struct {
 	Owner  string
 	NodeID string        // "" of a foreign client

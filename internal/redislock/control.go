@@ -142,7 +142,7 @@ func (e *Election) StandAside(ctx context.Context, nodeID string, d time.Duratio
 	})
 }
 
-// seen is the state on which a change of the control hash depends.
+// seen is the state that decides about a change of the control hash.
 type seen struct {
 	Control
 	now    time.Time

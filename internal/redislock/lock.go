@@ -95,8 +95,8 @@ func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
 			return nil, err
 		}
 		l.leave = func() { o.Shared.Free(o.Key) }
-		// A transaction watches keys, which is a state of its connection. WAIT is about
-		// what was written on its own connection, and holds up all others.
+		// A transaction watches keys, which is a state of its connection. WAIT counts the
+		// writes of its own connection, and would hold up the other locks on it.
 		if o.Interpreter == nil && o.WaitReplicas == 0 && !store.IsCluster() {
 			l.shared = o.Shared
 		}
@@ -282,7 +282,7 @@ func (l *Lock) Close() {
 	}
 }
 
-// do runs one command on the lock's connection, dialling if there is none. After any error the
+// do runs one command on the lock's connection, and dials first if it has no connection. After any error the
 // connection is dropped: a late reply must not be read as that of the next command, and after
 // a refusal another server may have the same name.
 func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (any, error) {

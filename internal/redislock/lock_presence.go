@@ -109,8 +109,8 @@ func (l *Lock) presenceWritten(text *string) {
 	l.written.Store(&writtenPresence{text, heartbeat.Boottime()})
 }
 
-// writePresence writes the presence of a standby. It reports whether another term has begun of
-// which no hint arrived.
+// writePresence writes the presence of a standby. It reports whether another term has begun
+// although no hint of it arrived.
 func (l *Lock) writePresence(ctx context.Context, conn redis.Conn, c elector.Candidate) (changed bool, err error) {
 	text := l.presence.Load()
 	clock, err := redis.Int64s(redis.DoContext(conn, ctx, "TIME"))

@@ -18,7 +18,7 @@ type memory struct {
 }
 
 // pollLease asks for the rest of the lease by one plain command, because standbys are many.
-// 0 means that the script must be asked: the lock is free, or lasts longer than the known lease.
+// 0 means that the caller must run the script: the lock is free, or lasts longer than the known lease.
 func (l *Lock) pollLease(ctx context.Context, c elector.Candidate) (time.Duration, error) {
 	left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
 		if l.presenceDue() {
@@ -39,8 +39,8 @@ func (l *Lock) pollLease(ctx context.Context, c elector.Candidate) (time.Duratio
 }
 
 // stillHeld is the answer while the lease that was seen last has not ended: the holder is the
-// same. The rest of the lease counts from the sending of the request: if it were taken for too
-// long, the lease would seem to vanish early.
+// same. The rest of the lease counts from the sending of the request. With too late an end, the
+// real end of the lease would look early.
 func (l *Lock) stillHeld(sent heartbeat.Instant, left time.Duration) elector.Answer {
 	l.until = sent.Add(left)
 	return elector.Answer{Outcome: elector.Held, Holder: l.held.detail, Epoch: l.held.epoch, Left: left,

@@ -57,16 +57,16 @@ func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs
 	return nil, errConflict
 }
 
-// state is what the keys of an election held at one moment, and what a script that saw it
-// wants to write.
+// state has the values of an election's keys at one moment, and the writes of a script that
+// read them.
 type state struct {
 	replies          map[string]any               // by the command
 	hashes           map[string]map[string]string // by the key
 	writes, attempts []redisconn.Command
 }
 
-// readAll WATCHes and reads the keys of a script. It does not WATCH the control hash, to which
-// every standby keeps writing: an order that arrives meanwhile counts as given a moment later.
+// readAll WATCHes and reads the keys of a script. It does not WATCH the control hash, because
+// every standby keeps writing to it: an order that arrives meanwhile counts as given a moment later.
 func readAll(ctx context.Context, conn redis.Conn, keys []string) (*state, error) {
 	k := script.KeysOf(keys[0])
 	commands := []redisconn.Command{
@@ -104,7 +104,7 @@ func line(c redisconn.Command) string {
 	return strings.TrimSpace(c.Name + " " + fmt.Sprintln(c.Args...))
 }
 
-// call answers a command of the script from what was read, and collects its writes.
+// call answers a command of the script from the values that were read, and collects its writes.
 func (s *state) call(protected bool, name string, args ...string) (any, error) {
 	c := redisconn.Command{Name: name, Args: anys(args)}
 	if reply, known := s.replies[line(c)]; known {

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// GoneAfter is the age of the last heartbeat at which a node counts as gone: two
-	// heartbeat intervals and a poll.
+	// GoneAfter is the maximum age of a live node's last heartbeat: two heartbeat intervals
+	// and a poll.
 	GoneAfter = time.Minute
-	// ForgottenAfter is when it is not listed any more.
+	// ForgottenAfter is the maximum age of the last heartbeat of a listed node.
 	ForgottenAfter = 24 * time.Hour
 )
 

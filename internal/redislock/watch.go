@@ -28,8 +28,8 @@ const (
 	outdatedInterval = 3 * time.Second
 )
 
-// Watched subscribes Hints to one election; an election may have several. A hint for which
-// Hints has no room is dropped.
+// Watched subscribes Hints to one election; an election may have several. If Hints has no
+// room, a hint is dropped.
 type Watched struct {
 	LockKey string
 	Format  script.Format

@@ -16,7 +16,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// compiled has what was compiled, by its text: a thousand locks have the same scripts.
+// compiled caches compiled scripts by their text: a thousand locks have the same scripts.
 var compiled sync.Map
 
 // Compile is a [script.Interpreter].

@@ -33,10 +33,10 @@ func (k Keys) Nodes() string { return k.prefix + ":nodes" }
 // Control is the hash of the operators' orders, to nodes and for jobs.
 func (k Keys) Control() string { return k.prefix + ":control" }
 
-// Events is the stream of what has happened to the lock.
+// Events is the stream of the lock's events.
 func (k Keys) Events() string { return k.prefix + ":events" }
 
-// Wake is the channel by which standbys learn that the lock is free.
+// Wake is the channel that informs standbys when the lock becomes free.
 func (k Keys) Wake() string { return k.prefix + ":wake" }
 
 // Fence is the hash of the newest epoch that claims have seen.
@@ -57,7 +57,7 @@ func (k Keys) Runs(name string) string { return k.Job(name) + ":runs" }
 // Outputs is the sorted set of a job's runs that have output.
 func (k Keys) Outputs(job string) string { return k.Job(job) + ":output" }
 
-// Output is what a run's command has written.
+// Output is the key of the output of a run's command.
 func (k Keys) Output(job, run string) string { return k.Outputs(job) + ":" + run }
 
 // Priority is the field of Control with a node's priority.
