@@ -14,9 +14,9 @@
 //     [Lock].OnOverrun.
 //   - A leader that dies is followed after the rest of its lease, at most [Lock].TTL. One that ends,
 //     steps down or returns is followed at once.
-//   - Terms have epochs: each one's is higher than those of all before it, on any host. What a
-//     leader writes elsewhere is safe even from a process that was stopped in the middle of it, if
-//     the epoch is written along and a lower one is refused: see [Term.Epoch].
+//   - Terms have epochs: each one's is higher than those of all before it, on any host. Write the
+//     epoch along with a leader's data, and refuse a lower one: then the data is safe even from a
+//     process that was stopped in the middle of a write. See [Term.Epoch].
 //
 // # The same lock as the daemon's
 //
@@ -47,6 +47,6 @@
 // In the place of redsync's Mutex there are Lock.Lock, Lock.TryLock and Held.Unlock. Held.Context takes
 // the place of Extend and Until.
 //
-// River elects the leader of its maintenance by itself, and runs jobs on every client; what else
-// has to run on one host, a poller or a consumer, is a function for Lead.
+// River elects its own maintenance leader, and runs jobs on every client. Other work that has to
+// run on one host, such as a poller or a consumer, is a function for Lead.
 package baton

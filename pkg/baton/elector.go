@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Elector leads as [Lead] does, and can be asked meanwhile: by a health check, or by a part of the
-// program that serves requests. Its methods may be called from several goroutines.
+// Elector leads as [Lead] does, and answers questions meanwhile: of a health check, or of a part of
+// the program that serves requests. Its methods may be called from several goroutines.
 type Elector struct {
 	lock   Lock
 	busy   atomic.Bool
@@ -60,8 +60,8 @@ func (e *Elector) IsLeader() bool {
 	return leads != nil && (*leads)()
 }
 
-// Leader is the name of the node that led when this process last heard of it; "" if none did, or a
-// client that is none of baton's.
+// Leader is the name of the leading node, as this process last saw it; "" without a leader, or if
+// another program's client holds the lock.
 func (e *Elector) Leader() string {
 	if name := e.leader.Load(); name != nil {
 		return *name

@@ -11,13 +11,13 @@ import (
 // Event is something that happens in an election, as this process sees it.
 type Event struct {
 	Kind EventKind
-	// Node leads: this one or another; "" if none does, or a client that is none of baton's.
+	// Node leads: this one or another; "" without a leader, or if another program's client holds the lock.
 	Node string
 	// Epoch is that of the term; 0 while unknown.
 	Epoch int64
 	// Reason is for people.
 	Reason string
-	// Err is what Redis answered, or of EventEnded what the function has returned.
+	// Err is the error of Redis. In EventEnded it is the error that the function has returned.
 	Err error
 	// Released, of EventEnded: Redis has confirmed that the lock is given back.
 	Released bool

@@ -121,8 +121,8 @@ func (h *Held) Context() context.Context { return h.context }
 
 // Unlock gives the lock back. It returns when Redis has confirmed that, or ctx ends. [ErrLost] and
 // [ErrExpired] say that the lock was not held to the end: another process may have held it since.
-// Another error says that Redis did not confirm: the lock ends by itself within the TTL. To call it
-// again changes nothing, and returns the same.
+// Another error says that Redis did not confirm: the lock then expires within the TTL. A second call
+// changes nothing, and returns the same.
 func (h *Held) Unlock(ctx context.Context) error {
 	h.unlock()
 	select {

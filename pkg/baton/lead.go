@@ -26,7 +26,7 @@ var (
 	ErrShuttingDown = elector.ErrShuttingDown
 )
 
-// ErrDone is what a function returns if the work is done for good, on this process.
+// ErrDone is returned by a function if the work is done for good, on this process.
 var ErrDone = errors.New("done")
 
 // Lead has this process campaign for a lock, and runs work while it leads, until ctx ends. It
@@ -34,10 +34,10 @@ var ErrDone = errors.New("done")
 //
 // The context of work ends when this process is no longer to lead; context.Cause says why. work
 // must return then, within [Lock].Drain, and leave nothing behind that goes on; the lock is kept
-// until it has. After that Lead campaigns again, unless ctx has ended: Lead then returns nil. What
-// work returns after its context has ended goes to [Lock].OnChange.
+// until it has. After that Lead campaigns again, unless ctx has ended: Lead then returns nil. If
+// work returns an error after its context has ended, the error goes to [Lock].OnChange.
 //
-// If work returns by itself, this process steps down:
+// If work returns before its context ends, this process steps down:
 //
 //   - with nil it campaigns again, and lets the others go first;
 //   - with [ErrDone] Lead returns nil;

@@ -26,12 +26,12 @@ type Lock struct {
 	Key string
 	// Redis has the lock.
 	Redis Redis
-	// Quorum are three or more independent servers in the place of Redis: who holds the lock on most
-	// of them leads. A minority may fail.
+	// Quorum are three or more independent servers in the place of Redis. The process that holds the
+	// lock on most of them leads. A minority may fail.
 	Quorum []Redis
 
-	// TTL is how long the lock lives without a renewal: so long after a leader's death, at most,
-	// another one leads. At least 1 s. Default: 10 s.
+	// TTL is how long the lock lives without a renewal. It is also the longest time from a leader's
+	// death to the next term. At least 1 s. Default: 10 s.
 	TTL time.Duration
 	// Heartbeat is the time between two renewals. Default: 2 s, less with a TTL below 10 s.
 	Heartbeat time.Duration
@@ -40,8 +40,8 @@ type Lock struct {
 	// Poll is the longest that a follower waits between two looks at the lock; it learns of a release
 	// sooner. Default: as Heartbeat.
 	Poll time.Duration
-	// Drain is how long the function has for its end if no renewal is answered: its context ends so
-	// long before the lease is not certain any more. Default: 2 s, less with a TTL below 10 s.
+	// Drain is how long the function has for its end if no renewal is answered: its context ends by
+	// that much before the lease becomes uncertain. Default: 2 s, less with a TTL below 10 s.
 	Drain time.Duration
 
 	// Node is this process's name in `baton status`, of at most 128 letters, digits, dots, dashes,
@@ -49,7 +49,7 @@ type Lock struct {
 	Node string
 	// Priority: of the nodes that live, one with the highest leads. 0 to 1000.
 	Priority int
-	// Observer: this process never leads. OnChange tells it who does.
+	// Observer: this process never leads. OnChange reports the leader to it.
 	Observer bool
 
 	// WaitReplicas is how many replicas must have the lock before it counts.
@@ -103,10 +103,10 @@ type Sentinel struct {
 	Password func() (string, error)
 }
 
-// ErrInvalid is the error of a Lock that is none. It says what is wrong.
+// ErrInvalid is the error of an invalid Lock. The text names the mistake.
 var ErrInvalid = errors.New("baton: invalid lock")
 
-// nodeName is what the daemon wants of node.id, too.
+// nodeName is also the pattern that the daemon demands of node.id.
 var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
 const maxPriority = 1000
@@ -141,7 +141,7 @@ func (l Lock) timing() heartbeat.Timing {
 	}
 }
 
-// check says what is wrong with a Lock that withDefaults has completed.
+// check returns the mistake in a Lock that withDefaults has completed, or nil.
 func (l Lock) check() error {
 	problem := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))

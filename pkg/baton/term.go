@@ -16,7 +16,7 @@ type Term struct {
 }
 
 // Epoch is the fencing token: it is higher than that of every earlier term of this lock, by whatever
-// process. Store it with what the leader writes, and let the store refuse a lower one:
+// process. Store it with the leader's data, and let the store refuse a lower one:
 //
 //	UPDATE report SET body = $1, epoch = $2 WHERE id = $3 AND epoch <= $2
 //
@@ -24,7 +24,7 @@ type Term struct {
 // can then do no harm. Within a term it can rise ([Term.Raise]), and never falls.
 func (t Term) Epoch() int64 { return t.term.Epoch() }
 
-// Owner is the term's UUID: the value of the lock key, and another token for who only compares.
+// Owner is the term's UUID: the value of the lock key, and a token that can only be compared for equality.
 func (t Term) Owner() string { return t.term.Owner() }
 
 // Node is the name of this process.
@@ -36,13 +36,13 @@ func (t Term) Node() string { return t.term.NodeID() }
 // taken back.
 func (t Term) Trusted() bool { return t.term.Trusted() }
 
-// Remaining is the time by which everything must have ended, unless the lease is renewed before; it
+// Remaining is the time left until everything must have ended, unless the lease is renewed before. It
 // is never above the TTL, and 0 or less when it is over. It is a bound for requests to others.
 func (t Term) Remaining() time.Duration { return t.term.UntilHardStop() }
 
-// Confirm asks Redis whether the lock is still this term's: nil if it is. It is for what is so
-// rare or so costly that a round trip does not matter. [ErrLost] says that it is not; any other
-// error leaves it open.
+// Confirm asks Redis whether the lock is still this term's: nil if it is. Use it before rare or costly
+// steps, where a round trip does not matter. [ErrLost] says that the lock is lost; any other error
+// leaves it open.
 func (t Term) Confirm(ctx context.Context) error {
 	_, err := t.lock.Raise(ctx, t.Owner(), t.Epoch()-1)
 	switch {

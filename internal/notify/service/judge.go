@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrRefused is what a target answers that will never take an event.
+// ErrRefused is the error of a target that will never take an event.
 var ErrRefused = errors.New("refused")
 
 // Refused is an error that matches [ErrRefused].
@@ -18,7 +18,7 @@ func Refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// Later is an error after which the service wants no message for a time.
+// Later is the error of a service that wants no message for a time.
 type Later struct {
 	Wait time.Duration
 	Err  error
@@ -27,13 +27,13 @@ type Later struct {
 // Error implements error.
 func (l *Later) Error() string { return l.Err.Error() }
 
-// longestWait bounds what a service can ask for.
+// longestWait bounds the pause that a service can request.
 const longestWait = 10 * time.Minute
 
-// slowDown is how long a service that says "too many" is left alone: its limits are for a minute.
+// slowDown is the pause after a service has said "too many": its limits are for a minute.
 const slowDown = time.Minute
 
-// judge says what a status means to the delivery.
+// judge turns the status of an answer into the result of the delivery.
 func judge(a Answer) error {
 	text := strings.TrimSpace(fmt.Sprintf("the answer is %d %s", a.Status, http.StatusText(a.Status)))
 	switch {

@@ -16,24 +16,24 @@ import (
 // formats are all that a webhook can post. The first is the default.
 var formats = []Format{plain, slack, feishu, dingtalk, wecom}
 
-// Format is what a service wants posted, and how it says that it has taken it.
+// Format describes the requests that a service takes, and its answers.
 type Format struct {
 	// Name is its name in the configuration.
 	Name string
-	// Secret is what the service does with the text of token_file.
+	// Secret is the use of the text of token_file.
 	Secret Use
 	// Encode makes the body of a message. secret is empty unless Secret is [Signs].
 	Encode func(m Message, secret string) ([]byte, error)
-	// Sign adds to the query of the address what signs a message. nil: nothing does.
+	// Sign adds the signature of a message to the query of the address. nil means no signature.
 	Sign func(query url.Values, secret string)
-	// Judge says what an answer means to the delivery. Its error has no text of the body, which
-	// may quote the address.
+	// Judge turns an answer into the result of the delivery. Its error has no text of the body,
+	// which may quote the address.
 	Judge func(a Answer) error
-	// Pace is what the service takes of one sender.
+	// Pace is the limit of the service for one sender.
 	Pace Pace
 }
 
-// Use is what a service does with the text of token_file.
+// Use is the use of the text of token_file by a service.
 type Use int
 
 // The uses.
@@ -43,13 +43,13 @@ const (
 	Signs              // it signs the message, and is not sent
 )
 
-// Message is what is to be posted.
+// Message is an event to be posted.
 type Message struct {
 	JSON []byte // the event
 	Text string // one sentence
 }
 
-// Answer is what a service has answered.
+// Answer is the HTTP answer of a service.
 type Answer struct {
 	Status     int
 	RetryAfter string // the header of that name
@@ -89,8 +89,8 @@ func Names() []string {
 	return names
 }
 
-// said is the text of a message, at most so many bytes, without what calls people in the service's
-// own way. A bot may demand "baton" as its keyword.
+// said is the text of a message, cut to most bytes. calls is the mark that makes the service alert
+// people: said breaks it up. A bot may demand "baton" as its keyword.
 func said(m Message, most int, calls string) string {
 	harmless := m.Text
 	if calls != "" {

@@ -21,7 +21,7 @@ var slack = Format{
 	Pace:  Pace{1, time.Second},
 }
 
-// slackRefusals are the words that Slack answers with, and what they mean to baton's user.
+// slackRefusals maps Slack's error words to explanations for baton's user.
 var slackRefusals = map[string]string{
 	"invalid_payload":                   "the request is malformed",
 	"no_text":                           "the request is malformed",
