@@ -40,6 +40,31 @@ func Show(c Config) []byte {
 	return Encode(c)
 }
 
+// ShowJob is one job of a configuration as YAML, without any secret.
+func ShowJob(j Job) string {
+	_, shown, _ := strings.Cut(string(Show(Config{Jobs: []Job{j.argumentsHidden()}})), "\njobs:\n") // the rest is empty
+	return shown
+}
+
+// argumentsHidden hides the arguments of the command that may be secrets, or have them: those with the password of an address, and the
+// value of an option or a variable whose name says so.
+func (j Job) argumentsHidden() Job {
+	j.Command = slices.Clone(j.Command)
+	next := false
+	for i, arg := range j.Command {
+		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		secret := !strings.ContainsAny(name, " \t\n") && IsSecretName(name)
+		switch {
+		case i > 0 && (next || len(PasswordsIn(arg)) > 0):
+			j.Command[i] = hidden
+		case secret && given && value != "":
+			j.Command[i] = strings.TrimSuffix(arg, value) + hidden
+		}
+		next = secret && !given && strings.HasPrefix(arg, "-")
+	}
+	return j
+}
+
 // Words in a name, between _ and -, that show that its variable holds a secret. Some names are written in one word: PGPASSWORD, APIKEY.
 var (
 	secretWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:(?:pg)?pass|pwd|dsn|` +

@@ -220,3 +220,27 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+func TestTheDefinitionOfAJobHasNoSecret(t *testing.T) {
+	j := Job{Name: "report", Schedule: "@daily", Env: map[string]string{"API_TOKEN": "tok-Zulu", "LANG": "C"},
+		Command: []string{"/usr/bin/report", "--password", "pw-Yankee", "--api-token=tk-Xray", "postgres://app:pw-Whisky@db/x",
+			"PGPASSWORD=pw-Victor", "--yesterday"},
+		DeadMansSwitch: &Webhook{URL: "https://hooks.example.com/uniform-id"}}
+	shown := ShowJob(j)
+	for _, secret := range []string{"Zulu", "Yankee", "Xray", "Whisky", "Victor", "uniform"} {
+		if strings.Contains(shown, secret) {
+			t.Errorf("it has %s:\n%s", secret, shown)
+		}
+	}
+	for _, text := range []string{"- name: report", "@daily", "--yesterday", "--api-token=***", "LANG: C", "hooks.example.com"} {
+		if !strings.Contains(shown, text) {
+			t.Errorf("it lacks %q:\n%s", text, shown)
+		}
+	}
+	if !strings.HasPrefix(shown, "  - name: report\n") || strings.Contains(shown, "{}") {
+		t.Errorf("it is more than the job:\n%s", shown)
+	}
+	if j.Command[2] != "pw-Yankee" {
+		t.Error("the job itself was changed")
+	}
+}

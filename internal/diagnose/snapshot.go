@@ -222,6 +222,8 @@ type Job struct {
 	Verified  *Operation `json:"verified,omitempty"`
 	// LateAfterSeconds is the configured overdue time from which the job is late; 0: see [Job.LateAfter].
 	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
+	// Definition is its configuration as resolved, in YAML, without any secret; for those who may see outputs.
+	Definition string `json:"definition,omitzero"`
 }
 
 // Run is one execution of a job. An open run has no duration or error yet, and the rows of its last report.

@@ -25,6 +25,7 @@ const (
 // prose are the fields that hold a text for people.
 var prose = [...]string{
 	"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What", "Why", "Notes",
+	"Definition",
 }
 
 // Bounded returns v with all that it holds bounded. Values within the bounds stay untouched and are not copied: others may read it.

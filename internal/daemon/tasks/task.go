@@ -23,6 +23,7 @@ import (
 // Task is a job of the configuration, without the parts that need a term.
 type Task struct {
 	Config   config.Job
+	Shown    string // Config as YAML, without any secret
 	Schedule schedule.Schedule
 	Sources  []flush.Source   // what a flush reads, for its backlog; nil: a command, or not opened
 	Store    *redisconn.Store // where they are; nil likewise
@@ -34,7 +35,7 @@ type Task struct {
 // Describe returns the task of a job without opening its source.
 func Describe(j config.Job) (Task, error) {
 	slots, err := schedule.ParseIn(j.Schedule, j.TimeZone)
-	return Task{Config: j, Schedule: slots}, err
+	return Task{Config: j, Shown: config.ShowJob(j), Schedule: slots}, err
 }
 
 // All opens every job of the configuration, so that its sources can be read. It connects to nothing yet.

@@ -320,7 +320,7 @@ func ConfiguredJobs(list []tasks.Task, now time.Time) []diagnose.Job {
 			Name: t.Config.Name, Schedule: t.Config.Schedule, ScheduleWords: t.Schedule.Describe(), TimeZone: t.Config.TimeZone,
 			Target: t.Target(), Store: t.Config.Flush.From.Store, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule),
 			Lock: t.Config.Lock, Overlap: t.Config.Overlap, NextRun: t.Next(now),
-			Comparable: tasks.CheckKeys(t.Config) == nil, LateAfterSeconds: t.Config.LateAfter.Seconds(),
+			Definition: t.Shown, Comparable: tasks.CheckKeys(t.Config) == nil, LateAfterSeconds: t.Config.LateAfter.Seconds(),
 		}
 	}
 	return jobs

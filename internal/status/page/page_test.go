@@ -387,3 +387,15 @@ func TestAJobThatIsKeptRunningAgainIsNotShownAsLost(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageOfAJobHasItsDefinition(t *testing.T) {
+	s := calm(time.Now())
+	s.Jobs[0].Definition = "- name: x\n  overlap: forbid\n"
+	h := newServer(config{Source: statustest.Fixed(s)})
+	for _, see := range []bool{true, false} {
+		page := pageOf(t, h, topic{path: "/jobs/" + s.Jobs[0].Name, see: see}, s, true)
+		if strings.Contains(page, "overlap: forbid") != see {
+			t.Errorf("may see outputs %t: the definition is shown %t", see, !see)
+		}
+	}
+}

@@ -12,27 +12,28 @@ import (
 
 // jobPage is everything of one job.
 type jobPage struct {
-	Job       jobView
-	Name      string
-	IsCommand bool
-	IsPaused  bool
-	Overlap   string
-	Commands  []string // about it, for a terminal
-	Retry     string
-	RetryMS   int64   // of the time in it
-	Until     instant // when its pause ends by itself
-	Plots     *plotsView
-	Durations *durationsView
-	Running   []runningView
-	Entries   []entryView
-	Older     string // where the history goes on
-	Newest    string // where it begins; "" if it does here
-	Letters   []letterView
-	Trouble   []string // what could not be read
-	MayCancel bool
-	MayVerify bool
-	Verified  *verifiedView // its last verification; nil: none has ended
-	Operation string        // the verification or backfill that goes on
+	Job        jobView
+	Name       string
+	IsCommand  bool
+	IsPaused   bool
+	Overlap    string
+	Definition string   // as resolved; "" for everybody who has not signed in
+	Commands   []string // about it, for a terminal
+	Retry      string
+	RetryMS    int64   // of the time in it
+	Until      instant // when its pause ends by itself
+	Plots      *plotsView
+	Durations  *durationsView
+	Running    []runningView
+	Entries    []entryView
+	Older      string // where the history goes on
+	Newest     string // where it begins; "" if it does here
+	Letters    []letterView
+	Trouble    []string // what could not be read
+	MayCancel  bool
+	MayVerify  bool
+	Verified   *verifiedView // its last verification; nil: none has ended
+	Operation  string        // the verification or backfill that goes on
 }
 
 // entryView is one line of a job's history: a run, or slots that were missed.
@@ -135,7 +136,7 @@ func jobNamed(s diagnose.Snapshot, name string) *diagnose.Job {
 func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []operate.Entry, before, span string) jobPage {
 	now := s.Clock()
 	v := jobPage{
-		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap),
+		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap), Definition: j.Definition,
 		Entries: newEntries(j.Name, entries, now), Commands: []string{"baton job show " + j.Name, "baton job history " + j.Name},
 	}
 	if j.Command {

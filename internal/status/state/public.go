@@ -22,7 +22,7 @@ func Public(s diagnose.Snapshot) diagnose.Snapshot {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		j.Running, j.LastRun = PublicRun(j.Running), PublicRun(j.LastRun)
-		j.BacklogUnknown = PublicError(j.BacklogUnknown)
+		j.BacklogUnknown, j.Definition = PublicError(j.BacklogUnknown), ""
 		j.Operation, j.Verified = publicOperation(j.Operation), publicOperation(j.Verified)
 		j.Open = append([]diagnose.Run(nil), j.Open...)
 		for k := range j.Open {

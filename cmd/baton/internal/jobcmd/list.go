@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -137,7 +138,18 @@ func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time)
 		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", show.Here(r.Started), painted(w, r.State), r.Trigger, r.Attempt, did,
 			text.Duration(r.Duration.Duration()), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
 	}
-	return w.Flush()
+	if j.Definition != "" {
+		p("\ndefinition, as resolved:\n")
+	}
+	if err := w.Flush(); err != nil || j.Definition == "" {
+		return err
+	}
+	for line := range strings.Lines(j.Definition) {
+		if err := show.Say(out, "%s\n", strings.TrimSuffix(line, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pausedSince is why a job is paused, for how long, and what ends that.
