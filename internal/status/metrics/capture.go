@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// captures are the metrics of what follows the replication streams of stores.
+// captures has the metrics of captures, which follow the replication streams of stores.
 type captures struct {
 	joins, breaks, passes, ended *counterVec
 
@@ -20,7 +20,7 @@ type captures struct {
 // CaptureCodes are the label values that are registered at zero.
 type CaptureCodes struct{ Joins, Breaks, Passes, Ends []string }
 
-// CaptureMaster is how far the stream of one master was followed.
+// CaptureMaster is the progress in the stream of one master.
 type CaptureMaster struct {
 	Address                         string
 	Bytes, Seconds, BacklogUsedPart float64
@@ -50,7 +50,7 @@ func (m *Metrics) registerCaptures() {
 	}
 }
 
-// gauges are those with the label job alone.
+// gauges returns the gauges that have only the label job.
 func (c *captures) gauges() []*prometheus.GaugeVec {
 	return []*prometheus.GaugeVec{c.owed, c.pending, c.budget, c.unaccepted}
 }
@@ -79,7 +79,7 @@ func (m *Metrics) AddCaptures(codes CaptureCodes, names ...string) {
 	}
 }
 
-// forget takes away the gauges of a job that is no more.
+// forget removes the gauges of a removed job.
 func (c *captures) forget(job string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,14 +111,14 @@ func (m *Metrics) CaptureUnaccepted(job string, rows int64) {
 	}
 }
 
-// CaptureStands reports how a capture of this node stands; of one that it does not follow any more: zero, and no
-// masters.
+// CaptureStands reports the state of a capture on this node. For a capture that the node has stopped following,
+// it reports zeros and no masters.
 func (m *Metrics) CaptureStands(job string, passOwed bool, pending, budget int, masters []CaptureMaster) {
 	c := &m.captures
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known[job] {
-		return // it is no more; its last run may go on
+		return // the job was removed; its last run may still report
 	}
 	c.owed.WithLabelValues(job).Set(truth(passOwed))
 	c.pending.WithLabelValues(job).Set(float64(pending))

@@ -10,23 +10,23 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// counterVec is the counters of one name. It does what a [prometheus.CounterVec] does, in a
-// number for each: there it is more than half a kilobyte, and of the 27 counters of a job and
-// the ten of a lock nearly all stay zero.
+// counterVec is the counters of one name, like a [prometheus.CounterVec]. It keeps one number for
+// each counter, where a CounterVec needs more than half a kilobyte. A job has 27 counters and a
+// lock has ten, and nearly all stay zero.
 type counterVec struct {
 	desc   *prometheus.Desc
 	labels []string
 
 	mu   sync.Mutex
-	ways [][]string           // values of the labels but the first that any row has, such as "won"
-	rows map[string][]float64 // by the value of the first label; by way, up to the last that it has
+	ways [][]string           // the combinations of the other labels' values, such as "won"
+	rows map[string][]float64 // by the value of the first label: a number for each way, up to the last one used
 }
 
 func newCounterVec(name, help string, labels ...string) *counterVec {
 	return &counterVec{desc: prometheus.NewDesc(name, help, labels, nil), labels: labels, rows: map[string][]float64{}}
 }
 
-// add counts n more; with 0 the counter is there from then on.
+// add adds n to a counter. With 0 it only creates the counter.
 func (v *counterVec) add(n float64, of string, way ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -46,7 +46,7 @@ func (v *counterVec) add(n float64, of string, way ...string) {
 	v.rows[of] = row
 }
 
-// forget takes away what is counted of one.
+// forget removes the counters whose first label has this value.
 func (v *counterVec) forget(of string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -58,12 +58,12 @@ func (v *counterVec) Describe(ch chan<- *prometheus.Desc) { ch <- v.desc }
 
 // Collect is a [prometheus.Collector]'s.
 func (v *counterVec) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range v.all() { // ch may be slow, and who counts does not wait for it
+	for _, c := range v.all() { // without the lock: ch may be slow, and add must not wait for it
 		ch <- c
 	}
 }
 
-// all are the counters as they stand.
+// all returns the counters with their current values.
 func (v *counterVec) all() (all []counted) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -84,7 +84,7 @@ func (v *counterVec) all() (all []counted) {
 	return all
 }
 
-// counted is one of them as a [prometheus.Metric].
+// counted is one counter as a [prometheus.Metric].
 type counted struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair

@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Election are the metrics of one election that the node takes part in.
+// Election has the metrics of one election that the node takes part in.
 type Election struct {
 	metrics *Metrics
 	lock    string
 	lease   lease
-	gauges  []prometheus.Collector // read when they are scraped
+	gauges  []prometheus.Collector // computed at each scrape
 }
 
-// Election returns the metrics of the election of a lock, which are there from then on.
+// Election returns the metrics of the election of a lock. The first call registers them.
 func (m *Metrics) Election(lock string) *Election {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +39,7 @@ func (m *Metrics) Election(lock string) *Election {
 	m.drifted.WithLabelValues(lock)
 	m.paused.WithLabelValues(lock)
 	m.clockOffset.WithLabelValues(lock)
-	m.redisUp.WithLabelValues(lock).Set(1) // until it is known to be away
+	m.redisUp.WithLabelValues(lock).Set(1) // until Redis fails
 	e.gauges = []prometheus.Collector{
 		e.ask("lease_remaining_seconds", "Time until this node must have stopped leading if no renewal succeeds; 0 "+
 			"on a standby.", e.lease.remaining),
@@ -56,7 +56,7 @@ func (e *Election) ask(name, help string, value func() float64) prometheus.Colle
 	}, value)
 }
 
-// Forget takes the election's metrics away: the node takes part in it no more.
+// Forget removes the metrics of an election that the node has left.
 func (e *Election) Forget() {
 	m := e.metrics
 	m.mu.Lock()
@@ -82,8 +82,8 @@ func (e *Election) Won(epoch int64) {
 }
 
 // Ended reports that this node's term ended: lost, expired, stepped_down or released.
-// What is known of its jobs stays: no other node may be there to report it. They only run next
-// elsewhere.
+// The state of its jobs stays, since there may be no other node to report it. Only their next
+// run is cleared: that happens on another node.
 func (e *Election) Ended(reason string, jobs ...string) {
 	e.metrics.leader.WithLabelValues(e.lock).Set(0)
 	e.lease.watch(nil)
@@ -98,7 +98,7 @@ func (e *Election) Transition(reason string) {
 	e.metrics.transitions.add(1, e.lock, reason)
 }
 
-// Epoch reports the epoch that this node knows, after it was raised or as a standby.
+// Epoch reports the epoch that this node knows, after a raise or as a standby.
 func (e *Election) Epoch(epoch int64) {
 	e.metrics.epoch.WithLabelValues(e.lock).Set(float64(epoch))
 }
@@ -107,21 +107,21 @@ func (e *Election) Epoch(epoch int64) {
 // a term; left must not block. Ended forgets it.
 func (e *Election) Lease(left func() time.Duration) { e.lease.watch(left) }
 
-// Renewal reports one attempt to renew: renewed, lost, refused or unknown. Called
-// before the lease is extended, it also sees how close it was.
+// Renewal reports one attempt to renew: renewed, lost, refused or unknown. Call it before
+// extending the lease, so that it also records the time that was left.
 func (e *Election) Renewal(outcome string, took time.Duration) {
 	e.lease.sample()
 	e.metrics.renewTook.WithLabelValues(e.lock).Observe(took.Seconds())
 	e.metrics.renewals.add(1, e.lock, outcome)
 }
 
-// lowWindow is the length of the two windows over which a lease's low water is kept.
+// lowWindow is the length of each of the two windows for a lease's minimum.
 const lowWindow = 5 * time.Minute
 
-// lease remembers how close a term came to its end. A minimum since the beginning
-// of the term would show one old hiccup for ever; a minimum between two scrapes
-// would be taken away from one scraper by another. So there are two windows, and
-// the older one is dropped when the newer one is full.
+// lease records how close a term came to its end. A minimum since the beginning of the
+// term would show one old hiccup for ever. With a minimum since the last scrape, one
+// scraper would reset it for another. So there are two windows, and the older one is
+// dropped when the newer one is full.
 type lease struct {
 	mu       sync.Mutex
 	left     func() time.Duration // nil: this node does not lead
@@ -150,7 +150,7 @@ func (l *lease) low() float64 {
 	return low.Seconds()
 }
 
-// sample returns what is left and the lowest of it.
+// sample returns the time left now, and its minimum over both windows.
 func (l *lease) sample() (left, low time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,18 +7,18 @@ import (
 	"baton/internal/diagnose"
 )
 
-// currentFor is how long what a node has learned of a job is shown as it was: it is learned anew
-// before. Later no server answers, and what was late only gets later.
+// currentFor is the age up to which a job's last state is shown unchanged. The node normally reads
+// the state again before. If it is older, the servers do not answer, and the lateness grows with time.
 const currentFor = time.Minute
 
-// knownJob is what a node knows of a job, leader or not: it outlives the term in which it
-// was learned, since no other node may be there to report it.
+// knownJob is the last state of a job that this node has read, leader or not. It stays after the
+// term of that reading, since there may be no other node to report it.
 type knownJob struct {
 	job      diagnose.Job
-	at       time.Time // when this node learned it
-	measured time.Time // of a flush
+	at       time.Time // when this node read it
+	measured time.Time // when a flush's lag was measured
 	lag      time.Duration
-	// uncounted: neither the backlog nor the lag is known.
+	// uncounted: backlog and lag are unknown.
 	uncounted bool
 }
 
@@ -26,7 +26,7 @@ func (m *Metrics) learn(job string, how func(*knownJob)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.jobs[job] {
-		return // it is no more; its last run may go on
+		return // the job was removed; its last run may still report
 	}
 	k, ok := m.known[job]
 	if !ok {
@@ -36,7 +36,7 @@ func (m *Metrics) learn(job string, how func(*knownJob)) {
 	how(k)
 }
 
-// refresh brings up to date what changes as time passes.
+// refresh updates the gauges that change with time.
 func (m *Metrics) refresh(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,8 +52,8 @@ func (m *Metrics) refresh(now time.Time) {
 	}
 }
 
-// judged is the job as it is to be judged, and as of when. What is old is judged as of now, and a
-// run that went on then is not waited for any more.
+// judged returns the job for judging whether it is late, and the time for that. An old state is
+// judged at now, without waiting for the run that went on at the reading.
 func (k *knownJob) judged(now time.Time) (diagnose.Job, time.Time) {
 	j, asOf := k.job, k.at
 	if now.Sub(k.at) > currentFor {
@@ -69,7 +69,7 @@ func (k *knownJob) lagAt(now time.Time) time.Duration {
 	return max(k.lag, 0)
 }
 
-// age is how old the oldest of it is, in seconds.
+// age returns the age in seconds of the older of the two readings: the state, and a flush's lag.
 func (k *knownJob) age(now time.Time, flush bool) float64 {
 	at := k.at
 	if flush && k.measured.Before(at) {

@@ -1,4 +1,4 @@
-// Package metrics is the node's metrics, from memory alone: they never wait for a server.
+// Package metrics serves the node's metrics from memory only: a scrape never waits for a server.
 package metrics
 
 import (
@@ -15,15 +15,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// Metrics are the node's metrics, on a registry of their own. Every series that
-// the configuration can lead to is there from the start, at zero, so that rates
-// and alerts see the first event. docs/reference/metrics.md lists them.
+// Metrics has the node's metrics, on their own registry. Every series that the
+// configuration can produce exists from the start, at zero, so that rates and
+// alerts see the first event. docs/reference/metrics.md lists them.
 //
-// [Metrics.Election] has those of one election. The methods take plain values and never block;
-// all may be called at any time.
+// [Metrics.Election] has the metrics of one election. The methods take plain values, never block,
+// and are safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
-	scraped  atomic.Int64 // when they were last asked for, in Unix nanoseconds
+	scraped  atomic.Int64 // time of the last scrape, in Unix nanoseconds
 
 	leader      *prometheus.GaugeVec
 	epoch       *prometheus.GaugeVec
@@ -73,8 +73,7 @@ type Metrics struct {
 	elections map[string]*Election
 }
 
-// The label values that are registered at zero. Another value that is reported
-// shows up from then on.
+// The label values that are registered at zero. Any other value appears with its first report.
 func transitionReasons() []string {
 	return []string{"won", "lost", "expired", "stepped_down", "released", "quarantined"}
 }
@@ -94,8 +93,8 @@ func notifyOutcomes() []string {
 	return []string{"delivered", "refused", "given_up", "dropped"}
 }
 
-// Bounds in seconds: from what a healthy network takes to what ends a term, and
-// from a flush of nothing to a nightly report.
+// Bounds in seconds: from a healthy network's latency to one that ends a term, and from an
+// empty flush to a nightly report.
 func quickBuckets() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 }
@@ -103,11 +102,11 @@ func runBuckets() []float64 {
 	return []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
 }
 
-// coarseFrom is from how many jobs on their histograms have few buckets: each bucket of each
-// job is a series on every node, and a server of metrics pays for each of them.
+// coarseFrom is the number of jobs from which on their histograms have few buckets: each bucket of
+// each job is a series on every node, and each series costs the metrics server memory.
 const coarseFrom = 500
 
-// few leaves every fifth bound, if there are many jobs.
+// few keeps only every fifth bound if there are many jobs.
 func few(bounds []float64, jobs int) []float64 {
 	if jobs < coarseFrom {
 		return bounds
@@ -119,8 +118,8 @@ func few(bounds []float64, jobs int) []float64 {
 	return kept
 }
 
-// New returns the metrics of a node of that version with those jobs; AddFlushes
-// says which of them are flushes.
+// New returns the metrics of a node with this version and these jobs. AddFlushes
+// then names the jobs that are flushes.
 func New(version string, jobs []string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{},
 		known: map[string]*knownJob{}, elections: map[string]*Election{}}
@@ -147,7 +146,7 @@ func (m *Metrics) registerElection(version string) {
 	m.gauges("build_info", "1; the labels say what runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
 }
 
-// registerSurroundings registers what every node sees around it, leader or not.
+// registerSurroundings registers the metrics of a node's view of elections and stores, leader or not.
 func (m *Metrics) registerSurroundings() {
 	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
 	m.storeUp = m.gauges("store_up", "1 while the store answers this node, else 0: its jobs fail, and no others.", "store")
@@ -196,7 +195,7 @@ func (m *Metrics) registerFlush(jobs int) {
 	}
 }
 
-// AddJobs registers jobs at zero, those that are not there yet.
+// AddJobs registers new jobs at zero.
 func (m *Metrics) AddJobs(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,7 +221,7 @@ func (m *Metrics) AddJobs(names ...string) {
 	}
 }
 
-// AddFlushes registers the metrics of flushes, for those of the jobs that are one.
+// AddFlushes registers the metrics of flushes, for the jobs that are flushes.
 func (m *Metrics) AddFlushes(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -239,7 +238,7 @@ func (m *Metrics) AddFlushes(names ...string) {
 	}
 }
 
-// AddComparable registers the metrics of verifications, for those of the flushes that can be verified.
+// AddComparable registers the metrics of verifications, for the flushes that can be verified.
 func (m *Metrics) AddComparable(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -251,8 +250,7 @@ func (m *Metrics) AddComparable(names ...string) {
 	}
 }
 
-// ForgetJobs takes away the gauges of jobs that are no more. What has
-// been counted of them stays.
+// ForgetJobs removes the gauges of removed jobs. Their counters stay.
 func (m *Metrics) ForgetJobs(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,7 +266,7 @@ func (m *Metrics) ForgetJobs(names ...string) {
 	}
 }
 
-// present are the gauges of a job: of any, and of a flush.
+// present returns the gauges of a job, including those of flushes.
 func (m *Metrics) present() []*prometheus.GaugeVec {
 	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters, m.verifiedAt)
 }
@@ -278,8 +276,7 @@ func (m *Metrics) ofJobs() []*prometheus.GaugeVec {
 		m.jobLateAfter, m.jobUnscheduled, m.jobAge}
 }
 
-// setOf sets a gauge of a job that is among known, unless the job is no more: its last
-// run may go on.
+// setOf sets a gauge of a known job. It ignores a removed job, whose last run may still report.
 func (m *Metrics) setOf(known map[string]bool, job string, vec *prometheus.GaugeVec, value float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -291,7 +288,7 @@ func (m *Metrics) setOf(known map[string]bool, job string, vec *prometheus.Gauge
 // StoreUp reports whether a store answers.
 func (m *Metrics) StoreUp(store string, up bool) { m.storeUp.WithLabelValues(store).Set(truth(up)) }
 
-// ForgetStores takes away stores that are no more.
+// ForgetStores removes the gauges of removed stores.
 func (m *Metrics) ForgetStores(names ...string) {
 	for _, store := range names {
 		m.storeUp.DeleteLabelValues(store)
@@ -342,5 +339,5 @@ func (m *Metrics) Handler(log *zap.Logger) http.Handler {
 	})
 }
 
-// Scraped is the time of the last scrape; long ago without one.
+// Scraped returns the time of the last scrape; the Unix epoch if there was none.
 func (m *Metrics) Scraped() time.Time { return time.Unix(0, m.scraped.Load()) }

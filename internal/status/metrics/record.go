@@ -25,24 +25,24 @@ func (m *Metrics) JobFinished(job, trigger, result string, finished time.Time, t
 	}
 }
 
-// JobSucceeded reports the last success of the history, which other nodes wrote too.
+// JobSucceeded reports the last success in the history, which may be another node's.
 func (m *Metrics) JobSucceeded(job string, at time.Time) {
 	m.setOf(m.jobs, job, m.jobLastSuccess, unix(at))
 }
 
-// JobStands reports how a job stands, as this node learned at a time.
+// JobStands reports the state of a job, and the time of this node's reading.
 func (m *Metrics) JobStands(j diagnose.Job, at time.Time) {
 	m.setOf(m.jobs, j.Name, m.jobFailures, float64(j.ConsecutiveFailures))
 	m.setOf(m.jobs, j.Name, m.jobPaused, truth(j.Paused != nil))
 	m.learn(j.Name, func(k *knownJob) { k.job, k.at = j, at })
 }
 
-// JobLateAfter reports how overdue a job is late, as configured; 0: it never is.
+// JobLateAfter reports the configured delay after which a job is late; 0: never.
 func (m *Metrics) JobLateAfter(job string, d time.Duration) {
 	m.setOf(m.jobs, job, m.jobLateAfter, d.Seconds())
 }
 
-// JobMissed counts slots that were not run.
+// JobMissed counts slots without a run.
 func (m *Metrics) JobMissed(job, reason string, slots int) {
 	m.jobMissed.add(float64(max(slots, 0)), job, reason)
 }
@@ -57,7 +57,7 @@ func (m *Metrics) FlushBatch(job string, took time.Duration) {
 	m.flushTook.WithLabelValues(job).Observe(took.Seconds())
 }
 
-// TraceSpans counts spans: delivered to a collector, or why not.
+// TraceSpans counts spans: delivered to a collector, or by the reason why not.
 func (m *Metrics) TraceSpans(outcome string, spans int) { m.traced.add(float64(spans), outcome) }
 
 // FlushBehind reports how many changes wait in Redis now, and how far the database is behind it.
@@ -66,14 +66,14 @@ func (m *Metrics) FlushBehind(job string, changes int64, lag time.Duration) {
 	m.learn(job, func(k *knownJob) { k.measured, k.lag, k.uncounted = time.Now(), lag, false })
 }
 
-// FlushAge reports how old the content of a table may be whose changes nobody can count before a run.
+// FlushAge reports the largest possible age of a table's content, for a flush that cannot count changes before a run.
 func (m *Metrics) FlushAge(job string, lag time.Duration) {
 	m.learn(job, func(k *knownJob) { k.measured, k.lag, k.uncounted = time.Now(), lag, false })
 	m.flushBacklog.DeleteLabelValues(job)
 }
 
-// FlushUncounted reports that it is not known how many changes wait in Redis. A gauge at zero would say that
-// none do, so there is none.
+// FlushUncounted reports that the number of changes waiting in Redis is unknown. It removes the gauges, since zero
+// would mean that no change waits.
 func (m *Metrics) FlushUncounted(job string) {
 	m.learn(job, func(k *knownJob) { k.measured, k.lag, k.uncounted = time.Now(), 0, true })
 	m.flushBacklog.DeleteLabelValues(job)
@@ -85,7 +85,7 @@ func (m *Metrics) DeadLetters(job string, waiting int64) {
 	m.setOf(m.flushes, job, m.deadLetters, float64(waiting))
 }
 
-// Verified reports what the last verification of a flush has found, and when that ended.
+// Verified reports the result of a flush's last verification, and the time of its end.
 func (m *Metrics) Verified(job string, at time.Time, found map[string]int64) {
 	m.setOf(m.flushes, job, m.verifiedAt, unix(at))
 	m.mu.Lock()
@@ -100,7 +100,7 @@ func (m *Metrics) Verified(job string, at time.Time, found map[string]int64) {
 // FlushFenced counts a batch that a newer leader's fence stopped.
 func (m *Metrics) FlushFenced(job string) { m.flushFenced.add(1, job) }
 
-// Reloaded reports whether the configuration could be read anew.
+// Reloaded reports whether the last reload of the configuration succeeded.
 func (m *Metrics) Reloaded(ok bool) {
 	m.reloaded.Set(truth(ok))
 }

@@ -9,8 +9,8 @@ import (
 	"baton/internal/status/web"
 )
 
-// scrapeLog is the log of the exporter of metrics. It has a line for each metric that could
-// not be written, so one for each of all when the client has hung up.
+// scrapeLog is the log of the metrics exporter, which writes a line for each metric that it could
+// not send: when the client hangs up, one for every metric. So it is throttled.
 type scrapeLog struct {
 	to     *zap.Logger
 	broken web.Throttle

@@ -2,16 +2,16 @@ package metrics
 
 import "time"
 
-// Surroundings are what a node sees of an election.
+// Surroundings is a node's view of an election.
 type Surroundings struct {
 	Live    int           // nodes
-	Silent  int           // nodes that have not taken their leave
-	Drifted int           // live nodes whose configuration is not the leader's
+	Silent  int           // nodes not seen lately that have not shut down
+	Drifted int           // live nodes whose configuration differs from the leader's
 	Paused  bool          // an operator has paused the election
 	Offset  time.Duration // how far Redis' clock is ahead
 }
 
-// Sees reports what this node sees around it, leader or not.
+// Sees reports this node's view of the election, leader or not.
 func (e *Election) Sees(s Surroundings) {
 	e.metrics.nodes.WithLabelValues(e.lock, "live").Set(float64(s.Live))
 	e.metrics.nodes.WithLabelValues(e.lock, "silent").Set(float64(s.Silent))
