@@ -11,10 +11,10 @@ import (
 	"baton/internal/operate"
 )
 
-// Bounded is a node whose answers are bounded.
+// Bounded returns n with bounds on its answers.
 func Bounded(n operate.Node) operate.Node { return boundedNode{n} }
 
-// boundedNode answers as another one does, within bounds.
+// boundedNode bounds the answers of another Node.
 type boundedNode struct{ operate.Node }
 
 func (b boundedNode) History(ctx context.Context, job, before string, n int) ([]operate.Entry, error) {
@@ -58,7 +58,7 @@ func (b boundedNode) LockEvents(ctx context.Context, n int) (map[string][]diagno
 	return eachBounded(all), err
 }
 
-// eachBounded leaves the node's own map alone: it may be what another page shows just now. nil stays nil.
+// eachBounded copies the map, since another page may be reading the node's own. nil stays nil.
 func eachBounded[T any](all map[string]T) map[string]T {
 	bounded := maps.Clone(all)
 	for name, one := range bounded {

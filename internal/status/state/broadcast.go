@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// MaxStreams are watched at a time, by pages and programs together.
+	// MaxStreams bounds the readers of the feed, pages and programs together.
 	MaxStreams = 32
-	// updateEvery is how often the state is gathered for streams.
+	// updateEvery is the time between two readings of the state for streams.
 	updateEvery = time.Second
 )
 
-// Update is the state at one moment, for all who watch.
+// Update is the state at one moment, for all readers of the feed.
 type Update struct {
 	Snapshot diagnose.Snapshot
 	Known    bool
-	// Revision counts the changes: it stays where only time has passed.
+	// Revision counts the changes. It stays the same if only time has passed.
 	Revision uint64
 
-	Full, Public []byte            // as JSON, for those who may see all, and for the others
+	Full, Public []byte            // as JSON, for callers with and without the right to see everything
 	still        [sha256.Size]byte // identifies the state
 }
 
@@ -38,7 +38,7 @@ func newLive(w *State) *web.Feeds[struct{}, *Update] {
 }
 
 // Subscribe returns the feed of the state, until leave is called or the server ends. ok is
-// false if too many read it: then there is nothing to leave.
+// false if the feed has too many readers or the server has ended: then leave is nil.
 func (w *State) Subscribe() (updates *web.Feed[*Update], leave func(), ok bool) {
 	return w.live.Join(struct{}{})
 }
@@ -64,7 +64,7 @@ func (w *State) gather(ctx context.Context, to *web.Feed[*Update]) {
 func newUpdate(s diagnose.Snapshot, known bool, before *Update) *Update {
 	s = Listed(s)
 	u := &Update{Snapshot: s, Known: known, Revision: 1}
-	still, _ := json.Marshal(timeless(s)) // it is made of texts and numbers
+	still, _ := json.Marshal(timeless(s)) // cannot fail: it has only texts and numbers
 	u.still = sha256.Sum256(still)
 	if before != nil {
 		u.Revision = before.Revision
@@ -77,7 +77,7 @@ func newUpdate(s diagnose.Snapshot, known bool, before *Update) *Update {
 	return u
 }
 
-// timeless is a state without what changes by itself.
+// timeless returns a state without the values that change only with time.
 func timeless(s diagnose.Snapshot) diagnose.Snapshot {
 	s.Now, s.Age = time.Time{}, 0
 	if s.Leader != nil {

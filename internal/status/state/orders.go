@@ -14,12 +14,12 @@ import (
 	"baton/internal/text"
 )
 
-// maxOrders are carried out at a time.
+// maxOrders bounds the orders that run at the same time.
 const maxOrders = 8
 
-// Supervised carries out orders of those who may give them, some at a time, and logs every
-// one. The request must have passed [auth.Auth.MayOrder], too: this is the last
-// door, and knows nothing of forged requests.
+// Supervised carries out the orders of identified callers, at most maxOrders at a time, and logs
+// each one. The request must have passed [auth.Auth.MayOrder], too: this last check
+// does not detect forged requests.
 func (w *State) Supervised(do operate.Do) operate.Do {
 	places := make(chan struct{}, maxOrders)
 	return func(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
@@ -35,7 +35,7 @@ func (w *State) Supervised(do operate.Do) operate.Do {
 			log.Warn("an order was not taken: there are too many at a time")
 			return operate.Outcome{}, web.ErrBusy
 		}
-		// One whose giver hangs up is finished: half an order is worse than none.
+		// Finish the order even if the client hangs up: half an order is worse than none.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), web.OrderWithin)
 		defer cancel()
 		stays := context.AfterFunc(w.Life, cancel)
@@ -47,13 +47,13 @@ func (w *State) Supervised(do operate.Do) operate.Do {
 			}
 			logOutcome(log, out, err)
 		}()
-		defer w.Outdate() // the next state shows what it did
+		defer w.Outdate() // the next state shows its effect
 		return do(ctx, o)
 	}
 }
 
-// orderFields are those of an order for the log: what it names, and of most orders that is
-// little.
+// orderFields returns the log fields of an order. It omits the empty ones, since most orders
+// set only a few.
 func orderFields(o operate.Order, who auth.Caller) []zap.Field {
 	var fields []zap.Field
 	by := ""
@@ -74,8 +74,8 @@ func orderFields(o operate.Order, who auth.Caller) []zap.Field {
 	return fields
 }
 
-// logOutcome logs the outcome of an order. A refused reload is logged by the daemon, which has
-// read the configuration.
+// logOutcome logs the outcome of an order. It skips a refused reload: the daemon, which reads
+// the configuration, logs that.
 func logOutcome(log *zap.Logger, out operate.Outcome, err error) {
 	coded, ok := errors.AsType[*operate.Coded](err)
 	refused, _ := errors.AsType[*web.Refusal](err)
@@ -86,13 +86,13 @@ func logOutcome(log *zap.Logger, out operate.Outcome, err error) {
 	case refused != nil, errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid), errors.Is(err,
 		operate.ErrRefused), errors.Is(err, operate.ErrNoLeader):
 		log.Warn("an order was not carried out", zap.Error(err))
-	default: // a server did not answer: it may have done it
+	default: // a server did not answer, but may have carried out the order
 		log.Warn("it is not known whether an order was carried out", zap.Error(err))
 	}
 }
 
-// Signed is who gives an order, and why, as the history keeps it: a line each. It is what they
-// say of themselves, and proves nothing.
+// Signed returns the name and the reason in an order as the history keeps them: one line each,
+// of limited length. Callers choose both freely, so they prove nothing.
 func Signed(name, reason string) (by, why string) {
 	const mostName, mostReason = 200, 1000 // in bytes
 	return text.Clip(text.OneLine(name), mostName), text.Clip(text.OneLine(reason), mostReason)

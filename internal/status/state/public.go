@@ -8,7 +8,7 @@ import (
 	"baton/internal/operate"
 )
 
-// Listed has no list that is null: programs may loop over them unseen.
+// Listed replaces nil lists by empty ones, so that JSON has no null for them and programs can loop over them.
 func Listed(s diagnose.Snapshot) diagnose.Snapshot {
 	s.Nodes = append([]diagnose.Node{}, s.Nodes...)
 	s.Jobs = append([]diagnose.Job{}, s.Jobs...)
@@ -16,7 +16,7 @@ func Listed(s diagnose.Snapshot) diagnose.Snapshot {
 	return s
 }
 
-// Public is a state for everybody: without what commands print, and what stands in records.
+// Public returns the state for callers without the token: without the output of commands and the content of records.
 func Public(s diagnose.Snapshot) diagnose.Snapshot {
 	s.Jobs = append([]diagnose.Job{}, s.Jobs...)
 	for i := range s.Jobs {
@@ -32,7 +32,7 @@ func Public(s diagnose.Snapshot) diagnose.Snapshot {
 	return s
 }
 
-// PublicRun is a run likewise.
+// PublicRun returns the public part of a run.
 func PublicRun(r *diagnose.Run) *diagnose.Run {
 	if r == nil {
 		return nil
@@ -42,7 +42,7 @@ func PublicRun(r *diagnose.Run) *diagnose.Run {
 	return &run
 }
 
-// PublicBriefs are runs likewise.
+// PublicBriefs returns the public part of runs.
 func PublicBriefs(runs []operate.Brief) []operate.Brief {
 	runs = slices.Clone(runs)
 	for i := range runs {
@@ -51,7 +51,7 @@ func PublicBriefs(runs []operate.Brief) []operate.Brief {
 	return runs
 }
 
-// publicOperation is an operation likewise: examples have values of records.
+// publicOperation returns the public part of an operation. It removes examples, which contain values of records.
 func publicOperation(o *diagnose.Operation) *diagnose.Operation {
 	if o == nil {
 		return nil
@@ -64,8 +64,8 @@ func publicOperation(o *diagnose.Operation) *diagnose.Operation {
 	return &shown
 }
 
-// PublicError is the beginning of an error, which says of what kind it is: what follows
-// may be a command's last words, or values of a record.
+// PublicError returns the beginning of an error, which names its kind. It cuts off the rest,
+// which may contain a command's output or values of a record.
 func PublicError(text string) string {
 	line, _, more := strings.Cut(text, "\n")
 	kind, _, cut := strings.Cut(line, ": ")

@@ -1,5 +1,6 @@
-// Package state is what page and API share: the state of the election and its jobs, read once
-// for all who ask, what of it a caller may see, and the orders, a few at a time.
+// Package state is shared by page and API. It reads the state of the election and its jobs once
+// for all requests, removes secrets for callers without the token, and carries out orders, a few
+// at a time.
 package state
 
 import (
@@ -19,32 +20,32 @@ import (
 )
 
 const (
-	// defaultPatience is how long a request waits for the Source; with rendering
-	// and a slow machine it stays below the two seconds that are promised.
+	// defaultPatience bounds a request's wait for the Source. With rendering, and on a
+	// slow machine, the answer still comes within the promised two seconds.
 	defaultPatience = 1500 * time.Millisecond
-	// unknownPatience is that while the Source has never answered: then what the configuration says is shown.
+	// unknownPatience bounds the wait until the Source first answers: after it, requests get the configured state.
 	unknownPatience = 800 * time.Millisecond
-	// SourceTimeout ends an attempt to gather, so that the next one starts afresh.
+	// SourceTimeout ends an attempt to gather the state, so that a new attempt can begin.
 	SourceTimeout = 5 * time.Second
-	// shareFor is how long a Snapshot serves further requests: many open pages
-	// cost Redis no more than two.
+	// shareFor is how long a Snapshot serves further requests: Redis is read at most
+	// twice a second, with any number of open pages.
 	shareFor = 500 * time.Millisecond
 )
 
 // Source gathers a Snapshot. It must return soon after ctx ends. Together with an
-// error it may return a Snapshot of what the node knows by itself (NodeID, Version,
-// LockKey, Role, Redis, and Jobs as configured): the rest is shown as last known.
+// error it may return a Snapshot of the node's own knowledge (NodeID, Version, LockKey,
+// Role, Redis, and Jobs as configured). The last known state completes it.
 type Source func(ctx context.Context) (diagnose.Snapshot, error)
 
-// Own is what a node knows without asking a server: who it is, and what its configuration says. It must not block.
+// Own returns the node's state without asking a server: its identity and its configuration. It must not block.
 type Own func() diagnose.Snapshot
 
-// Config is what a State is made of.
+// Config has the parts and settings of a State.
 type Config struct {
 	Source          Source
-	Own             Own           // nil: nothing is known
-	Leading         func() bool   // whether this node does, from memory
-	NodeID, Version string        // shown while the Source has never answered
+	Own             Own           // may be nil
+	Leading         func() bool   // whether this node leads, from memory
+	NodeID, Version string        // shown until the Source first answers
 	Patience        time.Duration // 0: 1.5 s
 	Log             *zap.Logger
 }
@@ -60,11 +61,11 @@ type State struct {
 
 	mu      sync.Mutex
 	last    diagnose.Snapshot // the last good answer
-	known   bool              // there is one
+	known   bool              // last is set
 	at      time.Time         // when it came
-	current diagnose.Snapshot // the last answer, whatever it was
-	asked   time.Time         // when that came
-	flight  chan struct{}     // closed when the attempt under way ends; nil: none is
+	current diagnose.Snapshot // the last answer, good or not
+	asked   time.Time         // when current came
+	flight  chan struct{}     // closed when the attempt under way ends; nil without one
 }
 
 // New returns a State of c.
@@ -78,14 +79,15 @@ func New(c Config) *State {
 	return w
 }
 
-// Snapshot is what the Source answers, completed with what is known without it.
+// Snapshot returns the Source's answer, completed from the node's memory. The second result is false
+// until the Source has answered once without an error.
 func (w *State) Snapshot(ctx context.Context) (diagnose.Snapshot, bool) {
 	snap, known := w.read(ctx)
 	if snap.NodeID == "" {
 		snap.NodeID, snap.Version = w.NodeID, w.Version
 	}
 	if snap.Error != "" {
-		// The node's own role needs no Redis, and the last known one may be over.
+		// The node knows its own role without Redis, and the last known role may be out of date.
 		snap.Role = diagnose.RoleConnecting
 		if w.Leading() {
 			snap.Role = diagnose.RoleLeading
@@ -94,8 +96,8 @@ func (w *State) Snapshot(ctx context.Context) (diagnose.Snapshot, bool) {
 	return diagnose.Aged(snap), known
 }
 
-// read returns the state as of now, or within w.patience the last known one,
-// marked as such. ok is false when nothing is known but the error.
+// read returns the current state, or after w.patience the last known one with the
+// reason. ok is false until the Source has answered once without an error.
 func (w *State) read(ctx context.Context) (s diagnose.Snapshot, ok bool) {
 	flight := w.join()
 	if flight != nil {
@@ -127,8 +129,8 @@ func (w *State) patience() time.Duration {
 	return min(w.Patience, unknownPatience)
 }
 
-// join returns the attempt under way, started now if there is none; nil when the
-// last answer is young enough to be used again.
+// join returns the attempt under way, or starts one. It returns nil if the last answer is
+// young enough to be used again, or the server has ended.
 func (w *State) join() chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +149,7 @@ func (w *State) join() chan struct{} {
 		if w.flight == flight {
 			w.flight = nil
 			w.take(s, err)
-		} else if !w.known { // an order came meanwhile: this may be how it was before
+		} else if !w.known { // an order came meanwhile: this answer may be older than the order
 			w.take(s, err)
 			w.asked = time.Time{}
 		}
@@ -156,15 +158,15 @@ func (w *State) join() chan struct{} {
 	return flight
 }
 
-// Outdate has the state gathered anew for the next request: an order has changed it.
+// Outdate makes the next request gather the state again, since an order has changed it.
 func (w *State) Outdate() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked, w.flight = time.Time{}, nil
 }
 
-// ask calls the Source. It runs outside of any request, where a panic would end
-// the daemon and its leadership with it.
+// ask calls the Source. It runs outside of any request, so it must recover from a panic:
+// that would end the daemon and its leadership.
 func (w *State) ask() (s diagnose.Snapshot, err error) {
 	ctx, cancel := context.WithTimeout(w.Life, SourceTimeout)
 	defer cancel()
@@ -190,7 +192,7 @@ func (w *State) take(s diagnose.Snapshot, err error) {
 	w.current = complete(w.lastKnown(err.Error()), s)
 }
 
-// complete puts into old what the node knows by itself.
+// complete copies the node's own knowledge into old.
 func complete(old, own diagnose.Snapshot) diagnose.Snapshot {
 	if own.NodeID == "" {
 		return old
@@ -203,8 +205,8 @@ func complete(old, own diagnose.Snapshot) diagnose.Snapshot {
 	return old
 }
 
-// lastKnown is the last good Snapshot with its age and the reason why there is no
-// newer one. The caller holds w.mu.
+// lastKnown returns the last good Snapshot with its age, or without one the node's own.
+// Its Error has the reason why there is no newer one. The caller holds w.mu.
 func (w *State) lastKnown(reason string) diagnose.Snapshot {
 	s := w.last
 	switch {
@@ -217,7 +219,7 @@ func (w *State) lastKnown(reason string) diagnose.Snapshot {
 	return s
 }
 
-// Begin has the server wait for f when it ends; false: it has ended, and f is not called.
+// Begin runs f, and the server waits for it at its end; false: the server has ended, and f is not called.
 func (w *State) Begin(f func()) bool {
 	w.mu.Lock() // End ends Life under it
 	defer w.mu.Unlock()
@@ -228,14 +230,14 @@ func (w *State) Begin(f func()) bool {
 	return true
 }
 
-// End ends the attempt under way; no other is begun.
+// End ends the attempt under way and prevents further ones.
 func (w *State) End() {
 	w.mu.Lock() // join reads Life under it
 	defer w.mu.Unlock()
 	w.stop()
 }
 
-// Wait returns once the attempt under way has ended, or with an error when ctx has.
+// Wait waits for the attempt under way, and for what Begin started. It fails when ctx ends first.
 func (w *State) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { w.busy.Wait(); close(done) }()
