@@ -17,16 +17,16 @@ import (
 	"baton/internal/text"
 )
 
-// What the API answers beside the types that page and API share.
+// The types of answers that only the API has.
 type (
-	// statusReply is a Snapshot; known is false if there is nothing but an error.
+	// statusReply is a Snapshot. known is false if it has only an error.
 	statusReply struct {
 		diagnose.Snapshot
 		known bool
 	}
 	leaderReply struct {
-		// Leader is null if the lock is free, or if it is not known who holds it; then Vacancy
-		// says why no node may take it, or who led last.
+		// Leader is null if the lock is free or its holder is unknown. Then Vacancy has the
+		// reason why no node may take it, or the last leader.
 		Leader  *diagnose.Leader `json:"leader"`
 		Vacancy string           `json:"vacancy,omitzero"`
 		Paused  *diagnose.Pause  `json:"paused,omitempty"`
@@ -50,7 +50,7 @@ type (
 	}
 	outputReply struct {
 		Text string `json:"text"`
-		// Offset is where Text begins in all that the run has printed, Next where to go on, in bytes.
+		// Offset is the position of Text in the whole output of the run, Next that of the next part, in bytes.
 		Offset  int64 `json:"offset"`
 		Next    int64 `json:"next"`
 		Running bool  `json:"running"`
@@ -60,12 +60,12 @@ type (
 	}
 	lettersReply struct {
 		Letters []operate.Letter `json:"letters"` // the newest first
-		// Error is why not all databases answered.
+		// Error is the reason why a database did not answer.
 		Error string `json:"error,omitzero"`
 	}
 	keysReply struct {
 		Letters []operate.LetterKey `json:"letters"`
-		// More: there are more than that.
+		// More says that the list was cut.
 		More bool `json:"more"`
 	}
 	reasonsReply struct {
@@ -73,7 +73,7 @@ type (
 		Error   string                 `json:"error,omitzero"`
 	}
 	runsReply struct {
-		// Jobs are the latest runs of each job by its name, the oldest first, at most 30.
+		// Jobs has the latest runs of each job by its name, the oldest first, at most 30.
 		Jobs  map[string][]operate.Brief `json:"jobs"`
 		Error string                     `json:"error,omitzero"`
 	}
@@ -83,7 +83,7 @@ type (
 	}
 )
 
-// Bounds of n.
+// Bounds of the parameter n.
 const (
 	mostEntries = 1000
 	mostLetters = 1000
@@ -93,7 +93,7 @@ const (
 
 var errUnknown = fmt.Errorf("nothing is known yet: this node has not been able to read the election's state; see /api/v1/status")
 
-// fresh is the Snapshot, or an error if none is known.
+// fresh returns the Snapshot, or an error if it is unknown.
 func (a *API) fresh(r *http.Request) (diagnose.Snapshot, error) {
 	snap, known := a.Watch.Snapshot(r.Context())
 	if !known {
@@ -311,7 +311,7 @@ func letterFilter(r *http.Request) (f operate.LetterFilter, err error) {
 	return f, nil
 }
 
-// numberParam is a parameter that is a number from 1 (or 0, where that is the default) on.
+// numberParam returns a parameter that is a number, at least 1, or 0 if that is the default.
 func numberParam(r *http.Request, name string, otherwise, most int) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -324,7 +324,7 @@ func numberParam(r *http.Request, name string, otherwise, most int) (int, error)
 	return n, nil
 }
 
-// timeParam is a parameter that is a time.
+// timeParam returns a parameter that is a time.
 func timeParam(r *http.Request, name string, otherwise time.Time) (time.Time, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -365,5 +365,5 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// clip is as much of a text of the request as an error repeats.
+// clip shortens a text of the request for an error.
 func clip(s string) string { return text.Clip(text.OneLine(s), 200) }

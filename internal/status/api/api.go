@@ -1,4 +1,4 @@
-// Package api is the JSON API: what a node answers programs, and the orders that it takes.
+// Package api is the JSON API, by which programs read a node's state and give it orders.
 package api
 
 import (
@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	// Root is the path before that of every endpoint.
+	// Root is the prefix of every endpoint's path.
 	Root = "/api/v1"
-	// askWithin is what a question to the servers gets.
+	// askWithin bounds the time of a query.
 	askWithin = 8 * time.Second
-	// maxAsked are asked at a time, beyond the Snapshot.
+	// maxAsked bounds the queries beyond the Snapshot that run at the same time.
 	maxAsked = 8
 )
 
-// Config is what an API is made of.
+// Config has the parts and settings of an API.
 type Config struct {
 	Watch   *state.State
 	Auth    *auth.Auth
-	Node    operate.Node // nil: there is the Snapshot alone
-	Do      operate.Do   // nil: no order is taken
+	Node    operate.Node // nil: the API shows only the Snapshot
+	Do      operate.Do   // nil: the API takes no orders
 	Places  *web.Places
 	Version string
 	Log     *zap.Logger
 }
 
-// API answers programs.
+// API serves programs.
 type API struct{ Config }
 
 // New returns an API of c.
@@ -48,15 +48,15 @@ func New(c Config) *API { return &API{c} }
 
 // apiError is the answer to a request that failed.
 type apiError struct {
-	// Error says what happened, and what to do.
+	// Error has the cause and the remedy.
 	Error string `json:"error"`
 	// Code is one word for programs.
 	Code string `json:"code"`
-	// Outcome is what was done before it went wrong.
+	// Outcome is the part of the order that was done before the failure.
 	Outcome *operate.Outcome `json:"outcome,omitempty"`
 }
 
-// codes are the words for errors that have no better one.
+// codes has the default code for each status of an error.
 var codes = map[int]string{
 	http.StatusBadRequest: "bad_request", http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden",
 	http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed", http.StatusConflict: "refused",
@@ -71,16 +71,16 @@ type endpoint struct {
 	method, path string
 	summary      string
 	query        []parameter
-	body         any  // a value of its type; nil: it has none
-	reply        any  // likewise
-	private      bool // only for those who may see records and output
+	body         any  // a value of the body's type; nil: no body
+	reply        any  // a value of the reply's type
+	private      bool // only for callers who may see records and output
 	ask          askFunc
 }
 
 // askFunc answers a request with a value of the endpoint's type.
 type askFunc func(a *API, r *http.Request) (any, error)
 
-// parameter is one of a query.
+// parameter is a parameter of a query.
 type parameter struct {
 	name, kind, summary string
 }
@@ -88,7 +88,7 @@ type parameter struct {
 // Routes registers the API.
 func (a *API) Routes(mux *http.ServeMux, slots chan struct{}) {
 	asked := make(chan struct{}, maxAsked)
-	local := make(chan struct{}, maxAsked) // no request of the network takes the admin socket's places
+	local := make(chan struct{}, maxAsked) // for the admin socket, so that requests from the network cannot block it
 	for _, e := range endpoints() {
 		places := asked
 		if e.path == "/status" || e.path == "/openapi.json" {
@@ -105,14 +105,14 @@ func (a *API) Routes(mux *http.ServeMux, slots chan struct{}) {
 	mux.HandleFunc("GET "+Root+"/stream", a.serveStream)
 }
 
-// serveEndpoint answers one request, or says why not.
+// serveEndpoint answers one request, or refuses it with the reason.
 func (a *API) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoint, places chan struct{}) {
 	if err := a.mayAsk(r, e); err != nil {
 		a.Refuse(w, r, web.Refused(err))
 		return
 	}
 	if e.method == http.MethodPost {
-		if web.TakeBody(r) { // within the time of any request; only what it asks for may take longer
+		if web.TakeBody(r) { // under the normal deadline; only the order itself may take longer
 			web.AllowOrder(w)
 		}
 		a.reply(w, r, e)
@@ -127,7 +127,7 @@ func (a *API) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoint, 
 	}
 }
 
-// reply asks, and sends what comes of it.
+// reply calls the endpoint and sends its answer or error.
 func (a *API) reply(w http.ResponseWriter, r *http.Request, e endpoint) {
 	reply, err := a.asked(r, e)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *API) reply(w http.ResponseWriter, r *http.Request, e endpoint) {
 	a.answer(w, code, reply)
 }
 
-// mayAsk says why a request is not answered.
+// mayAsk returns nil if a request may be answered, else the reason why not.
 func (a *API) mayAsk(r *http.Request, e endpoint) error {
 	if e.method == http.MethodPost {
 		return a.Auth.MayOrder(r)
@@ -155,7 +155,7 @@ func (a *API) mayAsk(r *http.Request, e endpoint) error {
 	return web.Refuse(http.StatusForbidden, "without http.token_file in this node's configuration this is shown on its own host only")
 }
 
-// asked is an endpoint's answer; a panic is an error.
+// asked returns the endpoint's answer. It turns a panic into an error.
 func (a *API) asked(r *http.Request, e endpoint) (reply any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -169,7 +169,7 @@ func (a *API) asked(r *http.Request, e endpoint) (reply any, err error) {
 	return e.ask(a, r)
 }
 
-// fail says what went wrong.
+// fail sends an error with its code.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error) {
 	var coded *operate.Coded
 	if never, ok := errors.AsType[*web.Refusal](err); ok {
@@ -196,7 +196,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error)
 		answer.Outcome = &out
 	}
 	if status == http.StatusServiceUnavailable && r.Method == http.MethodPost {
-		// It may have been done: a program must not repeat it unseen.
+		// The order may have been carried out: a program must not repeat it blindly.
 		answer.Error, answer.Code = "it is not known whether this was done: "+answer.Error, "unknown"
 	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
@@ -205,7 +205,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, reply any, err error)
 	a.answer(w, status, answer)
 }
 
-// Refuse answers in JSON where the API was asked, else in plain text.
+// Refuse sends a refusal: as JSON for a path of the API, else as plain text.
 func (a *API) Refuse(w http.ResponseWriter, r *http.Request, why *web.Refusal) {
 	if why.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
@@ -235,7 +235,7 @@ func (a *API) answer(w http.ResponseWriter, code int, value any) {
 	}
 }
 
-// seen is what the sender of a request may see of a state.
+// seen returns the part of a state that the caller may see.
 func (a *API) seen(r *http.Request, snap diagnose.Snapshot) diagnose.Snapshot {
 	if a.Auth.MaySee(r) {
 		return snap
@@ -243,7 +243,7 @@ func (a *API) seen(r *http.Request, snap diagnose.Snapshot) diagnose.Snapshot {
 	return state.Public(snap)
 }
 
-// seenEntries are entries of a history likewise.
+// seenEntries returns the part of a history that the caller may see.
 func (a *API) seenEntries(r *http.Request, entries []operate.Entry) []operate.Entry {
 	if a.Auth.MaySee(r) {
 		return entries
@@ -260,7 +260,7 @@ func (a *API) seenEntries(r *http.Request, entries []operate.Entry) []operate.En
 	return shown
 }
 
-// give carries out an order that may be given.
+// give carries out an order if the caller may give it.
 func (a *API) give(r *http.Request, o operate.Order) (operate.Outcome, error) {
 	if err := a.Auth.MayOrder(r); err != nil {
 		return operate.Outcome{}, err

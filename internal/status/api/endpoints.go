@@ -8,7 +8,7 @@ import (
 	"baton/internal/operate"
 )
 
-// endpoints are the API's. What stands here is what its description says.
+// endpoints returns the endpoints of the API. Its OpenAPI description is made from them.
 func endpoints() []endpoint {
 	count := func(summary string) parameter { return parameter{"n", "integer", summary} }
 	letters := []parameter{
@@ -59,7 +59,7 @@ func endpoints() []endpoint {
 	}, orderEndpoints()...)
 }
 
-// orderEndpoints are those that change something.
+// orderEndpoints returns the endpoints that change something.
 func orderEndpoints() []endpoint {
 	order := func(path, summary string, body any, ask askFunc) endpoint {
 		return endpoint{"POST", path, summary, nil, body, operate.Outcome{}, true, ask}
@@ -89,7 +89,7 @@ func orderEndpoints() []endpoint {
 	}
 }
 
-// ofNode answers from what the node knows beyond the Snapshot, if there is that.
+// ofNode wraps an endpoint that needs the Node. Without one it answers that nothing was found.
 func ofNode(ask askFunc) askFunc {
 	return func(a *API, r *http.Request) (any, error) {
 		if a.Node == nil {

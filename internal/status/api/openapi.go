@@ -11,13 +11,13 @@ import (
 	"baton/internal/text"
 )
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
 func (a *API) askOpenAPI(_ *http.Request) (any, error) { return description(a.Version), nil }
 
-// description is the API's, as OpenAPI 3.1, made of the endpoints and of the types that
-// they take and answer: it cannot describe others than there are.
+// description returns the OpenAPI 3.1 description of the API. It is made from the endpoints and
+// their types, so it cannot differ from them.
 func description(version string) object {
 	all := schemas{}
 	paths := object{}
@@ -88,7 +88,7 @@ func operationOf(e endpoint, all schemas) object {
 
 var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// nameOf is a path as one word: /jobs/{job}/run is JobsJobRun.
+// nameOf returns a path as one word: /jobs/{job}/run is JobsJobRun.
 func nameOf(path string) string {
 	var b strings.Builder
 	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return !(r >= 'a' && r <= 'z') }) {
@@ -102,10 +102,10 @@ func failure(all schemas) object {
 		"content": object{"application/json": object{"schema": all.of(reflect.TypeFor[apiError](), false)}}}
 }
 
-// schemas are the types that were met, by their names.
+// schemas has the types used so far, by name.
 type schemas map[string]object
 
-// of is the schema of a type. optional: it is left out instead of null.
+// of returns the schema of a type. optional: the value is omitted instead of null.
 func (all schemas) of(t reflect.Type, optional bool) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -151,7 +151,7 @@ func (all schemas) ofStruct(t reflect.Type) object {
 	}
 	properties, required := object{}, []string{}
 	schema := object{"type": "object", "properties": properties}
-	all[name] = schema // before its fields: one may be of its own type
+	all[name] = schema // before its fields: one may have the same type
 	for _, f := range reflect.VisibleFields(t) {
 		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && tag == "" || !f.IsExported() || tag == "-" || tag == "" {

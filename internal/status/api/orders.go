@@ -18,21 +18,21 @@ import (
 	"baton/internal/status/web"
 )
 
-// The bodies of orders. Every field may be left out unless it says otherwise.
+// The bodies of orders. Every field is optional unless its comment says otherwise.
 type (
 	// signature is in every order.
 	signature struct {
-		// By is who gives the order, for the history. It proves nothing.
+		// By is the name of the order's author, for the history. It proves nothing.
 		By     string `json:"by,omitzero"`
 		Reason string `json:"reason,omitzero"`
 	}
 	stepDownBody struct {
 		signature
-		// To is the node to hand over to; left out: whichever is ready first.
+		// To is the successor; left out: the first node that is ready.
 		To string `json:"to,omitzero"`
-		// Lock is the key of another election than the node's own.
+		// Lock is the key of an election, if it is not the node's own.
 		Lock string `json:"lock,omitzero"`
-		// Wait is how long to wait for the next term, such as 30s; 0s: not.
+		// Wait bounds the wait for the next term, such as 30s; 0s: do not wait.
 		Wait string `json:"wait,omitzero"`
 	}
 	waitBody struct {
@@ -41,49 +41,49 @@ type (
 	}
 	runBody struct {
 		signature
-		// Force runs it whatever else of the job runs.
+		// Force runs it even while other runs of the job go on.
 		Force bool `json:"force,omitzero"`
-		// RunID is a UUID that the run gets; left out: one is made. The same order given again under it runs the job once.
+		// RunID is a UUID for the run; left out: a new one. The same order, repeated with the same RunID, runs the job once.
 		RunID string `json:"run_id,omitzero"`
 	}
 	verifyBody struct {
 		signature
-		// Sample is the part of all keys that is compared, above 0 and up to 1; left out: all.
+		// Sample is the part of all keys to compare, above 0 and up to 1; left out: all.
 		Sample float64 `json:"sample,omitzero"`
-		// Rate is how many keys are read a second at most; left out: as many as it can.
+		// Rate limits the keys read in a second; left out: no limit.
 		Rate int `json:"rate,omitzero"`
-		// Repair has the job flush again what differs.
+		// Repair makes the job flush differing rows again.
 		Repair bool `json:"repair,omitzero"`
-		// Examples is how many differences of each kind are kept; left out: five.
+		// Examples is the number of differences of each kind to keep; left out: five.
 		Examples int `json:"examples,omitzero"`
-		// RunID is a UUID that the verification gets; left out: one is made.
+		// RunID is a UUID for the verification; left out: a new one.
 		RunID string `json:"run_id,omitzero"`
 	}
 	backfillBody struct {
 		signature
-		// Rate is how many keys are marked a second at most; left out: as many as it can.
+		// Rate limits the keys marked in a second; left out: no limit.
 		Rate int `json:"rate,omitzero"`
-		// RunID is a UUID that the backfill gets; left out: one is made.
+		// RunID is a UUID for the backfill; left out: a new one.
 		RunID string `json:"run_id,omitzero"`
 	}
 	cancelBody struct {
 		signature
-		// RunID is the one run to end; left out: all.
+		// RunID is the run to end; left out: all runs.
 		RunID string `json:"run_id,omitzero"`
 	}
 	pauseJobBody struct {
 		signature
-		// Until is when the pause ends by itself, For after how long; one of them, or neither.
+		// Until is the time at which the pause ends, For its duration. Give at most one of them.
 		Until time.Time `json:"until,omitzero"`
 		For   string    `json:"for,omitzero"`
 	}
 	replayBody struct {
 		signature
-		// Database is where the letter is, if its id is not enough.
+		// Database names the letter's database, if the id alone is ambiguous.
 		Database string `json:"database,omitzero"`
-		// Overwrite writes over a row of the same key that may be newer.
+		// Overwrite replaces a row of the same key even if the row may be newer.
 		Overwrite bool `json:"overwrite,omitzero"`
-		// Set gives inputs of the record anew; null is NULL.
+		// Set replaces inputs of the record; null is NULL.
 		Set map[string]*string `json:"set,omitempty"`
 	}
 	dropBody struct {
@@ -108,7 +108,7 @@ type (
 	}
 )
 
-// mostAtOnce is how many dead letters one order names.
+// mostAtOnce bounds the dead letters that one order names.
 const mostAtOnce = 500
 
 // decode reads the body of an order.
@@ -153,7 +153,7 @@ func (s signature) sign() (by, reason string) { return s.By, s.Reason }
 // signed is a body with a signature.
 type signed interface{ sign() (by, reason string) }
 
-// give makes an endpoint's function of one that makes an order of a body.
+// give makes an endpoint from a function that turns a body into an order.
 func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) askFunc {
 	return func(a *API, r *http.Request) (any, error) {
 		body, err := decode[T](r)
@@ -179,7 +179,7 @@ func giveStepDown(_ *http.Request, b stepDownBody) (operate.Order, error) {
 	return operate.Order{Kind: operate.KindStepDown, To: b.To, Lock: b.Lock, Wait: wait}, err
 }
 
-// giveElection makes an order to the election as a whole.
+// giveElection makes an order for the whole election.
 func giveElection(kind operate.Kind) func(*http.Request, waitBody) (operate.Order, error) {
 	return func(_ *http.Request, b waitBody) (operate.Order, error) {
 		wait, err := waiting(b.Wait)
@@ -269,7 +269,7 @@ func someLetters(keys []operate.LetterKey) error {
 	return nil
 }
 
-// waiting reads how long to wait; what is not said is 0, and not to wait is less.
+// waiting reads the time to wait. Empty means the default (0); 0s means do not wait (-1).
 func waiting(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -11,10 +11,10 @@ import (
 	"baton/internal/status/web"
 )
 
-// aliveEvery is how often a stream says that it is there.
+// aliveEvery is the time between two signs of life on a stream.
 const aliveEvery = 15 * time.Second
 
-// serveStream sends the Snapshot again whenever it has changed, as server-sent events.
+// serveStream sends the Snapshot after each change, as server-sent events.
 func (a *API) serveStream(w http.ResponseWriter, r *http.Request) {
 	updates, leave, ok := a.Watch.Subscribe()
 	if !ok {
