@@ -224,9 +224,9 @@ func startTLSPostgres(t *testing.T, cert, key string) string {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	for _, query := range []string{ // the server takes a key that is its own alone
-		"COPY (SELECT 1) TO PROGRAM 'umask 077; echo \"" + readFile(t, key) + "\" > server.key'",
-		"COPY (SELECT 1) TO PROGRAM 'echo \"" + readFile(t, cert) + "\" > server.crt'",
+	for _, query := range []string{ // the server takes a key that is its own alone, and each program all that it is given
+		"COPY (SELECT 1) TO PROGRAM 'cat; umask 077; echo \"" + readFile(t, key) + "\" > server.key'",
+		"COPY (SELECT 1) TO PROGRAM 'cat; echo \"" + readFile(t, cert) + "\" > server.crt'",
 		"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()",
 	} {
 		if _, err := admin.Exec(query); err != nil {

@@ -175,6 +175,7 @@ func (p *postgres) inspectTable(ctx context.Context, tx pgx.Tx, q sql.Queries, t
 	}
 	r.Triggers(name, triggers)
 	p.grants(ctx, tx, q, t, r)
+	p.sequences(ctx, tx, q, t, r)
 	p.unique(ctx, tx, q, t, r)
 }
 
@@ -229,4 +230,30 @@ func (p *postgres) unique(ctx context.Context, tx pgx.Tx, q sql.Queries, t sql.P
 		return
 	}
 	r.OtherUnique(t.Plan, all, finding.SeverityInfo, "")
+}
+
+// sequences adds a finding of sequences that give an inserted row its defaults, and that this user may not use.
+func (p *postgres) sequences(ctx context.Context, tx pgx.Tx, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
+	if !t.Insert {
+		return
+	}
+	var written []string
+	for _, c := range t.Plan.Columns {
+		written = append(written, c.Name)
+	}
+	rows, err := tx.Query(ctx, q["sequences"], t.Plan.Table.Name, written)
+	if err != nil {
+		r.Unchecked("the sequences of table "+t.Plan.Table.Name, err)
+		return
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		r.Unchecked("the sequences of table "+t.Plan.Table.Name, err)
+		return
+	}
+	for _, name := range names {
+		r.Add(finding.SeverityError, "this user has no right to USAGE on sequence "+name+", which gives each new row a default",
+			"every batch with a new row fails; nothing is lost, the changes wait in Redis until its memory is full",
+			"GRANT USAGE ON SEQUENCE "+name+" TO this user")
+	}
 }

@@ -37,6 +37,17 @@ FROM unnest($2::text[], $3::text[]) AS n(privilege, columnname)
 WHERE CASE WHEN n.columnname = '' THEN NOT has_table_privilege(to_regclass($1), n.privilege)
            ELSE NOT has_column_privilege(to_regclass($1), n.columnname, n.privilege) END
 
+-- name: sequences
+-- Those of the defaults of columns that the job does not write. One of an identity needs no permission.
+SELECT DISTINCT s.oid::regclass::text
+FROM pg_attrdef d
+JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum AND a.attname <> ALL ($2::text[])
+JOIN pg_depend k ON k.classid = 'pg_attrdef'::regclass AND k.objid = d.oid AND k.refclassid = 'pg_class'::regclass
+JOIN pg_class s ON s.oid = k.refobjid
+WHERE d.adrelid = to_regclass($1)
+  AND CASE WHEN s.relkind = 'S' THEN NOT has_sequence_privilege(s.oid, 'USAGE') AND NOT has_sequence_privilege(s.oid, 'UPDATE') END
+ORDER BY 1
+
 -- name: unique
 -- Every unique index, also those that ON CONFLICT cannot name.
 SELECT c.relname::text, i.indpred IS NOT NULL,
