@@ -145,7 +145,7 @@ func printChecked(out io.Writer, r checked) error {
 	return printShifts(out, r.Schedules)
 }
 
-// printShifts prints what daylight saving does to jobs. Those to which they do the same share a
+// printShifts prints the effects of daylight saving on jobs. Jobs with the same effect share a
 // line: of many jobs a good part is due at the same hour of the night.
 func printShifts(out io.Writer, schedules []operate.Coming) error {
 	type shift struct {

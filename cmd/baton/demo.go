@@ -100,8 +100,8 @@ func newNaiveCommand() *cobra.Command {
 	}
 }
 
-// untilHangup ends a context also when the terminal closes: what the demo made on a server must not
-// stay. nohup(1) has the signal ignored, and that stays so.
+// untilHangup ends a context also when the terminal closes: the demo must not leave its data on a
+// server. nohup(1) has the signal ignored, and that stays so.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)

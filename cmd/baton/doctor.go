@@ -79,8 +79,8 @@ func unitName(unit string) string {
 // widestText is how wide the table is where there is no terminal.
 const widestText = 120
 
-// printReport prints a table: severity, subject, and, one below the other, what was found,
-// what can be lost and what to do.
+// printReport prints a table: severity, subject, and, one below the other, the finding, its
+// consequence and the remedy.
 func printReport(w io.Writer, d doctor.Report, width int) error {
 	var b strings.Builder
 	const left = len("WARNING  ")

@@ -20,8 +20,8 @@ const (
 	exitLost    = lockcmd.ExitLockLost
 )
 
-// exitMeaning is what a code means, and of which commands. Those of lock may be its
-// command's own, too.
+// exitMeaning is the meaning of a code, and the commands that use it. A code of lock may also
+// be the exit code of the command that it runs.
 type exitMeaning struct {
 	code  int
 	means string
@@ -31,8 +31,8 @@ type exitMeaning struct {
 	lock bool
 }
 
-// exitCodes is the one place that says what the codes mean: the help topic, the manual
-// and docs/reference/exit-codes.md are made of it, and a test has each come about.
+// exitCodes is the one place that explains the codes: the help topic, the manual and
+// docs/reference/exit-codes.md are made of it, and a test makes each code occur.
 func exitCodes() []exitMeaning {
 	leads := []string{"leader", "stepdown", "drill", "resume", "job run", "job cancel", "job verify", "job backfill"}
 	lock := []string{"lock"}

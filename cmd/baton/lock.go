@@ -134,8 +134,8 @@ func (f *lockFlags) run(cmd *cobra.Command, e cmdline.Env, args []string) error 
 	if f.retry > 0 {
 		c.Election.PollInterval = f.retry
 	}
-	// Signals are the command's. They must not end the context as well, by which
-	// main ends everything else.
+	// Signals are passed to the command. They must not end the context as well: main uses
+	// that to end everything else.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn()...)
 	defer signal.Stop(signals)
@@ -193,7 +193,7 @@ func (f *lockFlags) note(w io.Writer) func(string) {
 	return func(text string) { _ = show.Say(w, "baton: %s\n", text) }
 }
 
-// coded turns how it ended into an exit code, and says what is wrong.
+// coded turns the command's end into an exit code, and prints the error.
 func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) error {
 	if interrupted, ok := errors.AsType[*lockcmd.Interrupted](err); ok {
 		return cmdline.WithCode(128+int(interrupted.Signal), nil)
@@ -223,7 +223,7 @@ func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) er
 	return err
 }
 
-// passedOn are the signals that a command under a lock gets, but for those that are
+// passedOn are the signals that a command under a lock gets, without those that are
 // ignored: nohup(1) ignores them on purpose.
 func passedOn() []os.Signal {
 	all := []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1,

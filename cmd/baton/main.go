@@ -1,5 +1,5 @@
 // Baton runs scheduled jobs on one of many hosts, above all the flush of Redis
-// data into a SQL database, and hands over by itself when that host is gone.
+// data into a SQL database. When that host is gone, another one takes over.
 package main
 
 import (
@@ -14,10 +14,10 @@ import (
 	_ "time/tzdata"
 )
 
-// a job's time zone must not depend on what the host has installed
+// a job's time zone must not depend on the host's installed packages
 
-// oneOrder is how long signals count as one: a program that signals a process and its group,
-// as timeout does, sends two at a time, and the lock would be left behind.
+// oneOrder is the time within which signals count as one. A program such as timeout signals a
+// process and its group, so two arrive at a time. A second order would leave the lock behind.
 const oneOrder = time.Second
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"baton/internal/operate"
 )
 
-// waiting are the flags of a command that waits for what it has asked.
+// waiting are the flags of a command that waits for the effect of its order.
 type waiting struct {
 	wait time.Duration
 	not  bool

@@ -60,7 +60,7 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 				defer s.Close()
 				log.Info("profiles are served", zap.String("address", s.Address()))
 			}
-			// Who reads the log may go away, as journald does when it is stopped. Go ends a
+			// The reader of the log may go away, as journald does when it is stopped. Go ends a
 			// program that writes to a standard output without a reader, unless it takes SIGPIPE.
 			// To ignore it would be inherited by the programs that jobs run.
 			broken := make(chan os.Signal, 1)

@@ -77,8 +77,8 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 // askedSoon is after what time a server is named that has not answered.
 const askedSoon = 900 * time.Millisecond
 
-// askOnce fetches the state. A server that does not answer is named soon, with what is known without it; with an
-// error the state has that alone.
+// askOnce fetches the state. It soon names a server that does not answer. With an error the state has only the data
+// that needs no answer.
 func askOnce(ctx context.Context, notes io.Writer, r operate.Operator, fetch func(context.Context) (diagnose.Snapshot, error),
 ) (diagnose.Snapshot, error) {
 	answers := make(chan answer, 1)
@@ -104,7 +104,7 @@ func askOnce(ctx context.Context, notes io.Writer, r operate.Operator, fetch fun
 	return unanswered(own, <-answers)
 }
 
-// unanswered puts what is known without an answer in the place of one that did not come.
+// unanswered replaces a missing answer by the data that needs no answer.
 func unanswered(own diagnose.Snapshot, a answer) (diagnose.Snapshot, error) {
 	switch {
 	case a.err == nil:

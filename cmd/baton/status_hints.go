@@ -71,7 +71,7 @@ func waits(j diagnose.Job) string {
 	return jobcmd.WaitingChanges(j) + " changes wait"
 }
 
-// whyUncounted is why backlogs of jobs are not known; "" if of none it is said.
+// whyUncounted returns why the backlogs of jobs are unknown; "" if no job has a reason.
 func whyUncounted(jobs []diagnose.Job) string {
 	var lines []string
 	for _, j := range jobs {
@@ -85,7 +85,7 @@ func whyUncounted(jobs []diagnose.Job) string {
 	return ": " + text.Names(lines, 3)
 }
 
-// hints are what is wrong, the worst first.
+// hints are the problems of the state, the worst first.
 func hints(s diagnose.Snapshot) []hint {
 	problems := diagnose.Problems(s)
 	all := make([]hint, len(problems))
@@ -98,7 +98,7 @@ func hints(s diagnose.Snapshot) []hint {
 	return all
 }
 
-// problemWords says what is wrong.
+// problemWords describes a problem.
 func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	under := ""
 	if p.Lock != "" {
@@ -151,7 +151,7 @@ func stageName(p diagnose.Problem) string {
 	return p.Key + " in store " + p.Store
 }
 
-// endingOf is what a leader that hands over waits for.
+// endingOf is the reason why a leader that hands over still waits.
 func endingOf(p diagnose.Problem, s diagnose.Snapshot) string {
 	for _, l := range s.Locks {
 		if l.Key == p.Lock && l.Leader != nil {
@@ -230,7 +230,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times in a row", n)
 }
 
-// hints lists what is wrong and what to do.
+// hints lists problems and remedies.
 func (t statusTables) hints() {
 	all := hints(t.s)
 	for i, h := range all {

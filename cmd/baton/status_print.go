@@ -162,7 +162,7 @@ func (t statusTables) jobs() {
 	}
 }
 
-// pausedFor is why a job is paused, and until when if that is known.
+// pausedFor is the reason of a job's pause, with the end if it has one.
 func pausedFor(j diagnose.Job) string {
 	p := j.Paused
 	if p.Until.IsZero() {
@@ -186,7 +186,7 @@ func leaseLeft(left text.Seconds) string {
 	return fmt.Sprintf("lease %s left", text.Duration(left.Duration()))
 }
 
-// leaseColumn is what a table has under LEASE LEFT.
+// leaseColumn is the text of a table under LEASE LEFT.
 func leaseColumn(left text.Seconds) string {
 	if left < 0 {
 		return "no expiry"

@@ -69,7 +69,7 @@ func noSuccessor(cmd *cobra.Command, args []string) error {
 	return cmdline.NoArgs(cmd, args)
 }
 
-// noneToStepDown is the error that no node leads, and why, as far as that is known.
+// noneToStepDown is the error that no node leads, with the reason if there is a known one.
 func noneToStepDown(ctx context.Context, r operate.Operator) error {
 	s, err := r.Election(ctx)
 	if err != nil || s.Leader != nil { // one does by now

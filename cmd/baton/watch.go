@@ -44,7 +44,7 @@ func newWatch(cmd *cobra.Command, e cmdline.Env, out show.Output, every time.Dur
 	return w
 }
 
-// answer is what a request for the state brought.
+// answer is the result of a request for the state.
 type answer struct {
 	s   diagnose.Snapshot
 	err error
@@ -121,7 +121,7 @@ func (w *watch) note(a answer) {
 	}
 }
 
-// state is what was seen last, as far as it still holds.
+// state is the last state that was seen, as far as it still holds.
 func (w *watch) state(now time.Time) diagnose.Snapshot {
 	if w.err == nil {
 		return w.shown
@@ -131,14 +131,14 @@ func (w *watch) state(now time.Time) diagnose.Snapshot {
 	return diagnose.Aged(s)
 }
 
-// frame draws over what is there, line by line, so that nothing flickers.
+// frame draws over the old frame, line by line, so that nothing flickers.
 func (w *watch) frame(now time.Time) error {
 	width, height := w.size()
 	w.sheet.Width = width
 	var text strings.Builder
 	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
-		// What is not known any more has no colours: nothing old is shown in green.
+		// Outdated data has no colours: nothing old is shown in green.
 		frame := show.SheetOf(&text, w.sheet.Colour && w.err == nil && !w.slow(now), width)
 		frame.Live = true
 		if err := printStatus(frame, w.state(now)); err != nil {
@@ -165,8 +165,8 @@ func (w *watch) slow(now time.Time) bool {
 // clockShown is how a time of today is shown.
 const clockShown = "15:04:05 -07:00"
 
-// headline is the time, and what keeps the state from being shown as it is now. That what
-// is below is old comes before the error, which a terminal cuts off.
+// headline is the time, and the reason why the current state cannot be shown. The age of the
+// shown state comes first, because a terminal cuts off a long error.
 func (w *watch) headline(now time.Time) show.Shown {
 	clock := now.Local().Format(clockShown)
 	was := show.Shown("")

@@ -49,10 +49,10 @@ func Topic(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// excluded finds what was given together in cobra's error about flags of which there may be one.
+// excluded finds the given flags in cobra's error about flags that exclude each other.
 var excluded = regexp.MustCompile(`none of the others can be; \[(.+)\] were all set`)
 
-// GroupError makes of an error about flags that exclude each other one that names what was given.
+// GroupError turns an error about flags that exclude each other into one that names the given flags.
 func GroupError(err error) error {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func GroupError(err error) error {
 	return fmt.Errorf("--%s: give one of them, not both", strings.Join(flags, " and --"))
 }
 
-// FlagError makes of an error about a flag one that says what the flag wants.
+// FlagError turns an error about a flag into one that names the values that the flag takes.
 func FlagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return likeFlag(cmd, unknown)

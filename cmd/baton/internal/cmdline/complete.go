@@ -24,9 +24,9 @@ const (
 	completedLetters = 50
 )
 
-// Completion are the words that may stand where the cursor is. A shell shows what follows
-// a tab as an explanation. Whatever goes wrong, there are none: an error would be written
-// into the command line that is typed.
+// Completion are the words that may stand where the cursor is. A shell shows the text after
+// a tab as an explanation. If anything goes wrong, the list is empty: an error would be
+// written into the command line that is typed.
 type Completion func(ctx context.Context, cmd *cobra.Command, args []string) []string
 
 func (complete Completion) function() cobra.CompletionFunc {
@@ -65,7 +65,7 @@ func (complete Completion) AsArguments(cmd *cobra.Command, most int) {
 	}
 }
 
-// explained is a word with what it is, for the shells that show it.
+// explained is a word with its explanation, for the shells that show it.
 func explained(word, what string) string { return word + "\t" + show.Plain(show.FirstLine(what), 80) }
 
 // JobNames are the configured jobs.

@@ -55,7 +55,7 @@ func AddConfigFlags(cmd *cobra.Command, e Env, names ...string) {
 	cmd.Flags().SortFlags = false
 }
 
-// AddNumberFlag is -n wherever a command shows so many of something.
+// AddNumberFlag adds -n, the number of entries that a command shows.
 func AddNumberFlag(cmd *cobra.Command, n *int, usual int, usage string) {
 	cmd.Flags().IntVarP(n, "number", "n", usual, usage)
 }
@@ -70,7 +70,7 @@ func LoadConfig(cmd *cobra.Command, e Env) (config.Config, error) {
 	return ReadConfig(cmd, e, path)
 }
 
-// LoadElection is loadConfig for who asks about elections alone: what a job flushes is not checked.
+// LoadElection is LoadConfig without the validation of flushes, for commands that need only elections.
 func LoadElection(cmd *cobra.Command, e Env) (config.Config, error) {
 	path, err := ConfigPath(cmd, e)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cmdline is what the commands of baton have in common before they print: the world outside, exit
-// codes, the flags that name a configuration or a node, whom to ask, and the completion of names.
+// Package cmdline has the parts that the commands of baton share before they print: the world outside, exit
+// codes, the flags that name a configuration or a node, the choice of an operator, and the completion of names.
 package cmdline
 
 import (
@@ -18,7 +18,7 @@ type Env struct {
 	Exit           func(code int) // ends the process at once
 }
 
-// The exit codes that several commands have. `baton help exit-codes` says what they mean.
+// The exit codes that several commands have. `baton help exit-codes` explains them.
 const (
 	ExitOK       = 0
 	ExitFailure  = 1

@@ -13,12 +13,12 @@ import (
 	"baton/internal/operate"
 )
 
-// OrderedBy says who asks, for those who read the event history later.
+// OrderedBy names the user who gives an order, for later readers of the event history.
 func OrderedBy(reason string) string {
 	return "asked " + operate.Order{By: UserName(), Reason: reason}.Signature()
 }
 
-// UserName is who gives an order.
+// UserName is the name of the user who gives an order.
 func UserName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

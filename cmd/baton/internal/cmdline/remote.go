@@ -83,7 +83,7 @@ func Server(cmd *cobra.Command, e Env) (*operate.Client, error) {
 // loader reads the configuration, as far as a command needs it: [LoadConfig] or [LoadElection].
 type loader func(cmd *cobra.Command, e Env) (config.Config, error)
 
-// asks is what a command asks about elections and jobs: a node, or Redis itself.
+// asks returns the operator that a command queries about elections and jobs: a node, or Redis itself.
 func asks(cmd *cobra.Command, e Env, load loader) (operate.Operator, error) {
 	return asksBy(cmd, e, load, direct.Open)
 }
@@ -96,13 +96,13 @@ func asksBy(cmd *cobra.Command, e Env, load loader, open func(config.Config) (*d
 	return OpenOrAsk(cmd, e, load, func(c config.Config) (operate.Operator, error) { return open(c) })
 }
 
-// AsksLetters is what a command asks about dead letters: a node, or the databases.
+// AsksLetters returns the operator that a command queries about dead letters: a node, or the databases.
 func AsksLetters(cmd *cobra.Command, e Env) (operate.Operator, error) {
 	return asksBy(cmd, e, LoadConfig, direct.OpenLetters)
 }
 
-// OpenOrAsk opens what the configuration names. Who may not read it, or a secret that it
-// names, but may use the admin socket of this host's daemon, asks that.
+// OpenOrAsk opens the servers that the configuration names. If the user may not read it, or a
+// secret that it names, but may use the admin socket of this host's daemon, it asks the daemon.
 func OpenOrAsk[T any](cmd *cobra.Command, e Env, load loader, open func(config.Config) (T, error)) (opened T, err error) {
 	c, err := load(cmd, e)
 	if err == nil {
@@ -152,7 +152,7 @@ func local(cmd *cobra.Command, socket string) (*operate.Client, error) {
 	return operate.DialSocket(socket)
 }
 
-// reason is an error of the system without what it was about.
+// reason is an error of the system without its path and operation.
 func reason(err error) error {
 	for _, known := range []error{fs.ErrNotExist, fs.ErrPermission, os.ErrDeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -167,7 +167,7 @@ func WithRemote(cmd *cobra.Command, e Env, work func(r operate.Operator) error) 
 	return with(cmd, e, LoadConfig, work)
 }
 
-// WithElection does a command's work on who leads, which no job's source is needed for.
+// WithElection does a command's work on the election, which needs no job's source.
 func WithElection(cmd *cobra.Command, e Env, work func(r operate.Operator) error) error {
 	return with(cmd, e, LoadElection, work)
 }

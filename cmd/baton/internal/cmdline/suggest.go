@@ -40,5 +40,5 @@ func didYouMean(words []string) string {
 	return "\n\nDid you mean this?\n\t" + strings.Join(words, "\n\t") + "\n"
 }
 
-// closest is how many letters a word may be away from one that is known.
+// closest is the maximum distance, in letters, between a mistyped word and a suggestion.
 const closest = 2

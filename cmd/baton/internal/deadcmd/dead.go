@@ -57,8 +57,8 @@ func (f *deadFlags) check() error {
 	return nil
 }
 
-// which are the letters that ids name, or else all that the flags pick. To mean all of a
-// job it must be said.
+// which are the letters that ids name, or else all that the flags pick. Picking all of a
+// job needs a flag of its own.
 func (f *deadFlags) which(cmd *cobra.Command, d operate.Operator, ids []string) ([]operate.LetterKey, error) {
 	picks := f.Job != "" || f.Within > 0 || f.Before > 0 || f.Text != ""
 	switch {

@@ -119,7 +119,7 @@ func rows(r diagnose.Run) string {
 	return said
 }
 
-// exitCode is a command's; "-" if it did not end by itself.
+// exitCode is the exit code of a command; "-" if it has none.
 func exitCode(r diagnose.Run) string {
 	if r.ExitCode == nil {
 		return "-"
@@ -127,7 +127,7 @@ func exitCode(r diagnose.Run) string {
 	return fmt.Sprint(*r.ExitCode)
 }
 
-// exit is what a command came to, in words.
+// exit is the exit code of a command in words.
 func exit(r diagnose.Run) string {
 	if r.ExitCode == nil {
 		return "no exit code"
@@ -135,8 +135,7 @@ func exit(r diagnose.Run) string {
 	return fmt.Sprintf("exit code %d", *r.ExitCode)
 }
 
-// remark is what else there is to say of a run: for which slot it was, if it began later, and
-// [errorOrReason].
+// remark adds to a run's line: its slot, if the run began later, and [errorOrReason].
 func remark(r diagnose.Run, zone *time.Location) string {
 	why := errorOrReason(r)
 	if r.Idle != nil {

@@ -54,8 +54,8 @@ func newJobLogsCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// showLogs writes what a program has printed as it is, for other programs; on a terminal
-// nothing in it has an effect but lines, tabs and colours.
+// showLogs writes the output of a program unchanged, for other programs. On a terminal only
+// its lines, tabs and colours have an effect.
 func showLogs(ctx context.Context, r operate.Operator, o operate.JobLogs, w io.Writer) (operate.JobRun, error) {
 	if !show.IsTerminal(w) {
 		return operate.ShowLogs(ctx, r, o, w)

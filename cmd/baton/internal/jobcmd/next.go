@@ -60,7 +60,7 @@ func newJobNextCommand(e cmdline.Env) *cobra.Command {
 	return cmd
 }
 
-// parseFrom reads a time as people write it, in a zone if it has none of its own.
+// parseFrom reads a time as people write it. It is in the given zone if the text names none.
 func parseFrom(text string, zone *time.Location) (time.Time, error) {
 	for _, layout := range []string{
 		time.RFC3339, time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05",

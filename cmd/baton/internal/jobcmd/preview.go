@@ -131,7 +131,7 @@ func previewRows(f func(string, ...any), p direct.Preview) {
 	}
 }
 
-// widest bounds what is shown of one value.
+// widest bounds the shown text of one value.
 const widest = 40
 
 func previewRow(columns []direct.PreviewColumn, r direct.PreviewRow) show.Shown {

@@ -18,7 +18,7 @@ type allFlags struct {
 	rate int
 }
 
-// run makes a plan, and shows what a pass would do.
+// run makes a plan, and shows the effects of a pass.
 func (f allFlags) run(e cmdline.Env, examples int, out show.Output, plan func(direct.PlanOptions) (direct.Plan, error)) error {
 	told := time.Now()
 	p, err := plan(direct.PlanOptions{

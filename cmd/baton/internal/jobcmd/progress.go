@@ -70,7 +70,7 @@ func (p *progress) line(r diagnose.Run) string {
 	if r.Backlog == nil || *r.Backlog <= 0 {
 		return line
 	}
-	// Several changes may make one row, so the end may come sooner; and what comes in
+	// Several changes may make one row, so the end may come sooner. Changes that come in
 	// meanwhile may be flushed as well.
 	done := min(float64(last.rows)/float64(*r.Backlog), 1)
 	full := int(done * barWidth)

@@ -10,7 +10,7 @@ import (
 	"baton/cmd/baton/internal/show"
 )
 
-// pauseEnd is when a pause ends by itself: after a while, at a time, or not.
+// pauseEnd is the end of a pause without an order: after a while, at a time, or never.
 type pauseEnd struct {
 	after time.Duration
 	until string
@@ -22,7 +22,7 @@ func (p *pauseEnd) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("for", "until")
 }
 
-// check refuses what is no end.
+// check refuses an invalid end.
 func (p *pauseEnd) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("for") && p.after <= 0:

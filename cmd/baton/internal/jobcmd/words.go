@@ -38,7 +38,7 @@ func paintLate(w io.Writer, j diagnose.Job, now time.Time) show.Shown {
 	return show.Shown(behind(j))
 }
 
-// jobState is what a job does now, in a word or two.
+// jobState describes the present state of a job, in a word or two.
 func jobState(j diagnose.Job, now time.Time) string {
 	paused := "paused"
 	if j.Paused != nil && j.Paused.All {

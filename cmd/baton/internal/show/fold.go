@@ -11,8 +11,8 @@ const (
 	narrowest = 24
 )
 
-// fold writes rows none of whose cells is lost, although they are wider than a terminal: columns
-// for which there is no room go below, and the last cell, which is often free text, goes on there.
+// fold writes rows that are wider than a terminal, without losing a cell. Columns that do not fit
+// go below, and the last cell, which is often free text, goes on there.
 func fold(b *strings.Builder, rows [][]string, widths []int, width int) {
 	for _, row := range rows {
 		var line strings.Builder

@@ -15,8 +15,8 @@ import (
 const oneOrder = time.Second
 
 // Keys reads single keys from a terminal, without showing them; Ctrl-C goes on to interrupt. It
-// returns nil if r is no terminal, or one that belongs to another program just now. restore makes
-// the terminal what it was; so do a stop of this program (Ctrl-Z), until it goes on, and the second
+// returns nil if r is no terminal, or one that belongs to another program just now. restore resets
+// the terminal's settings; so do a stop of this program (Ctrl-Z), until it goes on, and the second
 // signal that ends it.
 func Keys(r io.Reader) (keys io.Reader, restore func()) {
 	f, ok := r.(*os.File)
@@ -46,7 +46,7 @@ func Keys(r io.Reader) (keys io.Reader, restore func()) {
 	})
 }
 
-// keyboard is a terminal of which single keys are read.
+// keyboard is a terminal that delivers single keys.
 type keyboard struct {
 	fd     int
 	before *unix.Termios
@@ -64,7 +64,7 @@ func (k *keyboard) raw() bool {
 	return unix.IoctlSetTermios(k.fd, setTermios, &now) == nil
 }
 
-// cooked makes the terminal what it was. One that is gone needs nothing.
+// cooked restores the terminal's settings. For a terminal that is gone its failure does not matter.
 func (k *keyboard) cooked() { _ = unix.IoctlSetTermios(k.fd, setTermios, k.before) }
 
 // watch keeps the terminal usable for others while this program stands still, and after its end.

@@ -1,4 +1,4 @@
-// Package show prints what a command has to say: a table or lines for people, or one JSON or YAML document for
+// Package show prints the output of a command: a table or lines for people, or one JSON or YAML document for
 // programs. Nothing that comes from outside commands the terminal.
 package show
 
@@ -43,7 +43,7 @@ func (o *Output) Set(s string) error {
 	return nil
 }
 
-// Type is what the help text calls the value.
+// Type is the name of the value in the help text.
 func (o *Output) Type() string { return "format" }
 
 // AddFlag gives cmd the flag -o.
@@ -53,10 +53,10 @@ func (o *Output) AddFlag(cmd *cobra.Command, getenv lookup) {
 	o.sheet = func(w io.Writer) io.Writer { return NewSheet(cmd, getenv, w) }
 }
 
-// Data says that a program reads what is printed, and not a person.
+// Data says that the output is for a program, and not for a person.
 func (o *Output) Data() bool { return o.String() != formatTable }
 
-// Print writes value as one JSON or YAML document, or what text writes.
+// Print writes value as one JSON or YAML document, or else calls text.
 func (o *Output) Print(w io.Writer, value any, text func(io.Writer) error) error {
 	if !o.Data() {
 		return text(o.sheet(w))

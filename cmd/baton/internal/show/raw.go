@@ -14,7 +14,7 @@ type Raw struct {
 	held string // may be the beginning of a character or a colour
 }
 
-// NewRaw shows what is written to it on a terminal.
+// NewRaw makes a Raw that shows its input on the terminal w.
 func NewRaw(w io.Writer) *Raw { return &Raw{w: w} }
 
 // Write shows p.
@@ -28,13 +28,13 @@ func (r *Raw) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// End shows what was held back, and ends the program's colours.
+// End shows the rest that was held back, and ends the program's colours.
 func (r *Raw) End() error {
 	_, err := io.WriteString(r.w, visible(r.held)+"\x1b[0m")
 	return err
 }
 
-// visible is what of a program's output is written to a terminal.
+// visible is the part of a program's output that is written to a terminal.
 func visible(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var b strings.Builder

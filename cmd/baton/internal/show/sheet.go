@@ -32,7 +32,7 @@ func NewSheet(cmd *cobra.Command, getenv lookup, w io.Writer) *Sheet {
 	return s
 }
 
-// SheetOf is w for people, with colours or without, so many columns wide; 0: as wide as it takes.
+// SheetOf is w for people, with colours or without, and width columns wide; 0 means no limit.
 func SheetOf(w io.Writer, colour bool, width int) *Sheet {
 	return &Sheet{Writer: w, Colour: colour, Width: width}
 }
@@ -60,7 +60,7 @@ func (c *colourFlag) Set(s string) error {
 	return fmt.Errorf("want %s, %s or %s", colourAuto, colourAlways, colourNever)
 }
 
-// Type is what the help text calls the value.
+// Type is the name of the value in the help text.
 func (c *colourFlag) Type() string { return "when" }
 
 // AddColourFlag gives root the flag --color.
@@ -71,7 +71,7 @@ func AddColourFlag(root *cobra.Command) {
 		cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// takesColour: see no-color.org. What was said on the command line goes first.
+// takesColour: see no-color.org. The flag of the command line goes first.
 func takesColour(cmd *cobra.Command, getenv lookup, w io.Writer) bool {
 	if f := cmd.Flag("color"); f != nil && f.Value.String() != colourAuto {
 		return f.Value.String() == colourAlways

@@ -85,7 +85,7 @@ func cleaned(text, keep string) string {
 	return b.String()
 }
 
-// Plain is a text cut to so many characters, and clean.
+// Plain is a text cut to most characters, and clean.
 func Plain(s string, most int) string {
 	runes := []rune(Clean(s))
 	if len(runes) > most {

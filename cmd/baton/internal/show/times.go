@@ -6,15 +6,15 @@ import (
 	"baton/internal/text"
 )
 
-// Moment is a time for people, in the zone that it carries. It says its offset: a zone's
-// letters are known to few, and mean several.
+// Moment is a time for people, in the zone that it carries. It has the offset: few people
+// know a zone's letters, and these may mean several zones.
 func Moment(t time.Time) string { return t.Format("2006-01-02 15:04:05 -07:00") }
 
-// Here is a time in the zone of the terminal. Only what a job's schedule says is in the
+// Here is a time in the zone of the terminal. Only times of a job's schedule are in the
 // job's own zone.
 func Here(t time.Time) string { return Moment(t.Local()) }
 
-// SlotTime writes a slot with its offset from UTC: a zone's letters are known to few.
+// SlotTime writes a slot with its offset from UTC: few people know a zone's letters.
 func SlotTime(at time.Time) string {
 	return at.Format("Mon 2006-01-02 ") + ClockTime(at) + at.Format(" -07:00")
 }

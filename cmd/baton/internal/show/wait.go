@@ -46,7 +46,7 @@ func (p *Counter) Clear() {
 // nameAfter is how long something is waited for without a word.
 const nameAfter = time.Second
 
-// Waits names what is waited for, a line for each.
+// Waits names slow steps that the command waits for, one a line.
 type Waits struct {
 	w    io.Writer
 	mu   sync.Mutex

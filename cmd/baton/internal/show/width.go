@@ -55,7 +55,7 @@ func eachRune(text string, f func(at int, r rune) bool) {
 	}
 }
 
-// CutWidth is a text that takes so many columns at most. What is left out leaves a mark.
+// CutWidth is a text cut to most columns. A mark shows the cut.
 func CutWidth(text string, most int) string {
 	if most < 1 || TextWidth(text) <= most {
 		return text

@@ -69,7 +69,7 @@ func inOrder(in *json.Decoder) (any, error) {
 	return object, nil
 }
 
-// quotedNames writes the names of members as [scalar] has them: no marshaler is asked for those.
+// quotedNames writes the names of members as [scalar] has them: the encoder calls no marshaler for names.
 type quotedNames struct{}
 
 // Visit makes it an ast.Visitor.
@@ -86,7 +86,7 @@ func (q quotedNames) Visit(n ast.Node) ast.Visitor {
 var bare = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$`)
 
 // scalar leaves bare only texts that no version of YAML takes for something else. The library
-// knows version 1.2 alone, and loses what is behind a tab.
+// knows version 1.2 alone, and loses the text behind a tab.
 func scalar(text string) string {
 	words := []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
 	if bare.MatchString(text) && !slices.Contains(words, strings.ToLower(text)) {

@@ -37,8 +37,8 @@ func Times(t *testing.T, what string, at time.Time, print func(io.Writer) error)
 	}
 }
 
-// SameInYAML fails unless a YAML text says what a JSON text says, with the names in the
-// same order.
+// SameInYAML fails unless a YAML text has the same content as a JSON text, with the names in
+// the same order.
 func SameInYAML(t *testing.T, what, asJSON, asYAML string) {
 	t.Helper()
 	var want, got any
