@@ -14,7 +14,7 @@ import (
 	_ "time/tzdata"
 )
 
-// a job's time zone must not depend on the host's installed packages
+// a job's time zone must not depend on the host's time zone database
 
 // oneOrder is the time within which signals count as one. A program such as timeout signals a
 // process and its group, so two arrive at a time. A second order would leave the lock behind.

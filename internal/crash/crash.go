@@ -1,5 +1,5 @@
-// Package crash releases what a daemon that has crashed left behind: a leader notes its lock
-// in a lease file of its host, and what runs after the daemon finds it there.
+// Package crash releases the lock of a daemon that has crashed: a leader notes its lock in a
+// lease file of its host, and the program that systemd runs after the daemon reads it there.
 package crash
 
 import (
@@ -23,12 +23,12 @@ import (
 // killWithin bounds the wait for killed processes to be gone.
 const killWithin = 5 * time.Second
 
-// ReleaseLeft is what systemd runs when the daemon's process is gone, however
-// it went (ExecStopPost=). First it kills every other process of its own control
-// group: systemd does not promise that they are dead by then, and a job that
-// lives on must not meet the next leader's. Then it releases the locks that the
-// lease files name. It returns none if there are none: the node did not lead. Only if
-// there are some it asks for the configuration, of which [config.ReadLock] reads enough.
+// ReleaseLeft runs when the daemon's process is gone, however it ended: systemd starts it
+// by ExecStopPost=. First it kills every other process of its own control group: systemd
+// does not promise that they are dead by then, and a job that lives on must not meet the
+// next leader's. Then it releases the locks that the lease files name. Without lease files
+// the node did not lead, and the result is empty. It calls load only if there are lease
+// files; [config.ReadLock] reads enough of the configuration.
 func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv func(string) (string, bool)) ([]Released, error) {
 	// Outside a service the control group is the user's own session.
 	if _, service := getenv("SERVICE_RESULT"); !service {
@@ -140,8 +140,8 @@ func killGroup(ctx context.Context, group string) error {
 	}
 }
 
-// killAll kills all but this process, and counts those that may still be dying. One
-// that it may not kill saves none of the others.
+// killAll kills all but this process, and counts those that may still be dying. If it may
+// not kill one of them, it still kills the others.
 func killAll(pids []int) (left int, refused error) {
 	for _, pid := range pids {
 		if pid == os.Getpid() {

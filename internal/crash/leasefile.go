@@ -14,8 +14,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Lease is what a leader leaves on its host, so that after a crash the lock can be
-// released at once instead of running out.
+// Lease is a leader's note on its host. With it the lock can be released at once after a
+// crash, instead of running out.
 type Lease struct {
 	LockKey string `json:"lock_key"`
 	Owner   string `json:"owner"`
@@ -56,7 +56,7 @@ func WriteLease(path string, l Lease) error {
 	return nil
 }
 
-// ReadLease returns false if there is none: the node did not lead, or has released.
+// ReadLease returns false if the file does not exist: the node did not lead, or has released.
 func ReadLease(path string) (Lease, bool, error) {
 	var l Lease
 	text, err := os.ReadFile(path)
@@ -72,7 +72,7 @@ func ReadLease(path string) (Lease, bool, error) {
 	return l, true, nil
 }
 
-// RemoveLease is done, too, if there is none.
+// RemoveLease removes the file. A missing file is no error.
 func RemoveLease(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", path, err)

@@ -10,7 +10,7 @@ import (
 	"baton/internal/elector"
 )
 
-// Released is what the release of an owner's lock came to.
+// Released is the result of the release of an owner's lock.
 type Released struct {
 	LockKey string `json:"lock_key"`
 	// Was says that the lock was that owner's, and is free now.

@@ -45,8 +45,8 @@ func (m *Mapping) dead(r row.Record, err error) row.DeadLetter {
 	return row.DeadLetter{Record: row.RecordJSON(m.plan.Inputs, r), Error: err.Error()}
 }
 
-// coalesce sorts rows by key and merges those of one key in the order in which
-// they came. Records that cannot be merged are dead letters.
+// coalesce sorts rows by key and merges those of one key in the order of their
+// arrival. Records that cannot be merged are dead letters.
 func (m *Mapping) coalesce(s *Space, rows []row.Row) ([]row.Row, []row.DeadLetter) {
 	first := m.plan.Key[0]
 	kind := m.plan.Columns[first].Kind

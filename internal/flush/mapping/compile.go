@@ -154,7 +154,7 @@ func (c *compiler) input(name string) int {
 }
 
 // setType chooses the operation and the reader of a column. A column of a type that only the
-// database knows gets the type by which the texts are read.
+// database knows gets the type that its texts are read as.
 func (c *compiler) setType(out *column, target *row.Column, spec ColumnSpec) {
 	as := target.Kind
 	if spec.Type != "" {
@@ -242,8 +242,8 @@ func (c *compiler) setNull(out *column, target row.Column, spec ColumnSpec) {
 	}
 }
 
-// constant is the default of a column for a record without the field, of a source of states: two records that are the
-// same make the same row, whatever was in it. nil: the row keeps what it has.
+// constant is the default of a column for a record without the field, if the source delivers states: then equal
+// records make equal rows, whatever the row had before. nil means that the row keeps its value.
 func (c *compiler) constant(target row.Column) *row.Value {
 	if c.available.Guarantee.Once() || !target.Constant.OK {
 		return nil

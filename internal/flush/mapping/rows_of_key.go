@@ -7,12 +7,12 @@ import (
 	"baton/internal/flush/row"
 )
 
-// List is the plan by which the rows of the table are listed. Its columns are the key's, in the order of their
-// index, and those that Empties has added.
+// List is the plan for listing the rows of the table. Its columns are the key's, in the order of their index, and
+// those that Empties has added.
 func (v *Vanished) List() *row.Plan { return &v.list }
 
-// Empties makes rows vanish by NULL in all columns but their key: a row that has nothing else is none. It refuses a
-// mapping without such columns.
+// Empties makes rows vanish by NULL in all columns but their key: a row without other values counts as vanished. It
+// refuses a mapping without such columns.
 func (v *Vanished) Empties(m *Mapping) error {
 	for i, c := range m.columns {
 		if !c.key {
@@ -34,7 +34,7 @@ func (v *Vanished) Live(texts []string) bool {
 // HasMembers reports whether a key of the source has a row for each of its members.
 func (v *Vanished) HasMembers() bool { return v.lead < v.keys }
 
-// FindsRows refuses a table in which the rows of one key of the source could only be found by reading all rows.
+// FindsRows refuses a table that lacks an index for the rows of one key of the source: all rows would have to be read.
 func (v *Vanished) FindsRows() error {
 	var first, last []string
 	for i, c := range v.plan.Columns[:v.keys] {

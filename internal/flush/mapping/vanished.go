@@ -22,8 +22,8 @@ type Vanished struct {
 	width  int          // of Record.Inputs
 }
 
-// Vanished also returns the inputs of the key. It refuses a key by which the record of a row
-// could not be searched for again. generation is "" where every row of the table is searched for.
+// Vanished also returns the inputs of the key. It refuses a key that does not lead from a row back
+// to its record. generation is "" if all rows of the table are searched for.
 func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err error) {
 	v = &Vanished{width: len(m.plan.Inputs), plan: row.Plan{Table: m.plan.Table, Inputs: m.plan.Inputs}}
 	var problems []error
@@ -91,7 +91,7 @@ func spells(value row.Value, kind row.Kind, text string) bool {
 	return shown == text
 }
 
-// spelled is a reader that refuses what a column would spell in another way.
+// spelled is a reader that refuses texts that the column would spell differently.
 func spelled(read row.Reader, kind row.Kind) row.Reader {
 	return func(text string) (row.Value, error) {
 		value, err := read(text)
@@ -150,7 +150,7 @@ func (v *Vanished) values(texts []string) ([]row.Value, error) {
 	return values, nil
 }
 
-// text is what a column's text was before the column padded it.
+// text is a column's text without the column's padding.
 func (v *Vanished) text(column int, text string) string {
 	if c := &v.plan.Columns[column]; c.Kind == row.KindText && c.Padded {
 		return strings.TrimRight(text, " ")

@@ -48,8 +48,8 @@ func (m *Mapping) Resets() (names []string) {
 	return names
 }
 
-// Resolved is all that decides which rows become of records: of the settings those that are in force, with the table's
-// kinds. What is at its default is left out, so that another setting with a default changes nothing.
+// Resolved is all that decides how records become rows: the settings that are in force, and the table's kinds. It
+// leaves out defaults, so that a new setting with a default changes nothing.
 func (m *Mapping) Resolved(s Spec) any {
 	type resolved struct {
 		ColumnView

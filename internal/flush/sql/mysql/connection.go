@@ -15,7 +15,7 @@ type connection struct {
 // Cut implements stdsql.Cutter.
 func (c connection) Cut() { _ = c.line.Close() } // it may be closed already
 
-// driverConn is what the driver's connections have for database/sql.
+// driverConn lists the interfaces of database/sql that the driver's connections implement.
 type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -31,7 +31,7 @@ type driverConn interface {
 // lineKey is of a *net.Conn in a context.
 type lineKey struct{}
 
-// dial dials as the driver does by itself, and leaves the line where the context says.
+// dial dials as the driver does by default. It stores the connection in the context's pointer.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var dialer net.Dialer
 	line, err := dialer.DialContext(ctx, network, address)

@@ -19,12 +19,13 @@ import (
 // runs statements with rows of their own, the statement itself notes how far it has come, which takes
 // several times as long. To MySQL, which has neither, that is a mere parameter.
 
-// counted is the first parameter of a row by which a statement notes its position.
+// counted is the first parameter of a row. With it the statement notes its position.
 func counted(row int) string { return fmt.Sprintf("/*M! IF(@baton_row := %d, */?/*M! , NULL) */", row) }
 
 const (
-	// mostDoubts in a row: errors that are about the first row of so many rows at least that they are
-	// more likely about the first one of a trigger's statement.
+	// After mostDoubts successive errors about the first row the server's numbers are no longer
+	// trusted. Only errors of at least doubtedRows rows count: they are more likely about the first
+	// row of a trigger's statement.
 	mostDoubts, doubtedRows = 5, 16
 	// notUnderstood is the error of a server that does not number rows.
 	notUnderstood = 1064
@@ -35,7 +36,7 @@ type doubts struct{ n atomic.Int32 }
 
 func (d *doubts) counts() bool { return d.n.Load() >= mostDoubts }
 
-// weigh takes the number that the server gives to one of so many rows; 0: it gives none.
+// weigh takes the server's number for one of the rows; 0 if the server gives none.
 func (d *doubts) weigh(number, rows int) {
 	switch {
 	case d.counts(): // for as long as the plan is in use
@@ -48,9 +49,9 @@ func (d *doubts) weigh(number, rows int) {
 	}
 }
 
-// Culprit is the position of the row for which a statement of so many rows was refused; negative
-// if unknown. One that a trigger's statement is about, and one that a statement left behind which noted its position, is
-// not at fault. It is then tried by itself, and written.
+// Culprit is the position of the row that made the database refuse a statement of several rows; negative
+// if unknown. The position may be wrong: it may belong to a trigger's statement, or be left from an earlier
+// statement. The caller then tries the innocent row alone, and writes it.
 func (w *writer) Culprit(ctx context.Context, s *stdsql.Session, p *row.Plan, cause error, rows int) (int, error) {
 	n := 0
 	server, _ := errors.AsType[*mysql.MySQLError](cause)

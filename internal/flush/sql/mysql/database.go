@@ -142,8 +142,8 @@ func errorNumber(err error) uint16 {
 	return 0
 }
 
-// judge goes by the server's error numbers. Above 1900 MySQL and MariaDB use
-// some for different things; none of those is listed for the wrong one.
+// judge goes by the server's error numbers. Above 1900 MySQL and MariaDB use some of them
+// for different errors; judge lists none that would match the wrong error.
 func judge(err error) sql.Verdict {
 	if unheld(err) {
 		return sql.Refused
@@ -193,8 +193,8 @@ func judge(err error) sql.Verdict {
 	return sql.Lasting
 }
 
-// unheld reports whether an error is about a key with letters that its column's character set lacks: no row has it. It
-// is the parameter of a statement; what a trigger compares is not.
+// unheld reports whether an error is about a key with letters that its column's character set lacks: no row has it.
+// Only errors about a parameter of a statement count, not those about a comparison in a trigger.
 func unheld(err error) bool {
 	switch errorNumber(err) {
 	case 1267, 1270: // of one and of two keys

@@ -31,8 +31,9 @@ func Dialect() *sql.Dialect {
 		},
 		Open:   open,
 		Column: style,
-		// Keys of Redis differ in case and in blanks at the end. By default, texts of a
-		// server do not; each of the two kinds has its own collation by which they do.
+		// Keys of Redis differ in case and in blanks at the end. By default a server treats
+		// such texts as equal. MySQL and MariaDB have different names for the collation that
+		// tells them apart.
 		TableOptions: " ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */",
 		OwnText:      "varchar(255)",
 		List:         stdsql.ListOfValues,

@@ -9,10 +9,10 @@ import (
 )
 
 // probe asks by one statement whether any of some rows might be written. INSERT IGNORE writes every
-// row that INSERT would write, and others; where it writes none, none would be. What it wrote is
-// undone by the caller.
+// row that INSERT would write, and others. If it writes no row, INSERT would write none. The caller
+// undoes its writes.
 //
-// It does not tell of rows that could be updated and not inserted: those have to be there.
+// It does not find rows that could be updated and not inserted: those have to exist.
 func probe(ctx context.Context, s *stdsql.Session, t sql.Task) (touched int64, err error) {
 	n := 1
 	for n < len(t.Rows) {

@@ -135,8 +135,8 @@ func columnOf(scan func(...any) error) (row.Column, error) {
 
 var literal = stdsql.Literals(`'(?:[^'\\]|''|\\.)*'`)
 
-// constant is the literal of a default. MariaDB shows it as SQL has it; MySQL shows a text without its quotes, and
-// what is no literal is not asked for.
+// constant is the literal of a default. MariaDB shows it as SQL has it; MySQL shows a text without its quotes.
+// A default that is no literal gives no constant.
 func constant(c *row.Column, shown dbsql.NullString, mariadb bool) row.Raw {
 	if !c.Default || c.Generated || !shown.Valid {
 		return row.Raw{}

@@ -13,11 +13,11 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// copyFrom is the number of rows from which on they go by COPY to a temporary table
-// of the session, and from there into the table: that costs the server less than to
-// take arrays apart, but another round trip. Of two or three columns of numbers arrays would
-// cost it 4 % less; but who freezes within a long message of them has the ledger's entry locked, and
-// the server waits for the rest for ever: see loadFirst.
+// copyFrom is the minimum number of rows that go by COPY to a temporary table of the session,
+// and from there into the table. That costs the server less than taking arrays apart, but
+// needs another round trip. For two or three columns of numbers arrays would cost the server
+// 4 % less. But a process that freezes within a long message of arrays has locked the ledger's
+// entry, and the server waits for the rest for ever: see loadFirst.
 const copyFrom = 1000
 
 // maxStagingTables bounds the temporary tables of a session.
@@ -38,11 +38,11 @@ func newStagingTable(columns []planColumn) stagingTable {
 	return p
 }
 
-// key marks a staging table in what is kept beside a connection.
+// key marks a staging table in the custom data of a connection.
 func (p stagingTable) key() string { return "staging table " + p.name }
 
-// createStaging creates the temporary tables that tasks want, before the transaction: it
-// would take them along when it is rolled back.
+// createStaging creates the temporary tables of tasks before the transaction, because a
+// rollback would remove them.
 func (t *session) createStaging(ctx context.Context, tasks []sql.Task) error {
 	if t.pooled || t.pg.TxStatus() != 'I' || t.db.noStaging.Load() {
 		return nil
@@ -75,9 +75,9 @@ func copies(t sql.Task) bool {
 	return t.Plan != nil && !t.Update && !inPieces([]sql.Task{t}) && len(t.Rows)-sql.CountDeletes(t.Rows) >= copyFrom
 }
 
-// staged says whether they go through one: the transaction is about to begin (see loadFirst),
-// the staging table is there and empty.
-// What is tried again after a refusal goes by arrays.
+// staged reports whether the rows go through a staging table: the transaction is about to
+// begin (see loadFirst), and the staging table exists and is empty.
+// Rows that are tried again after a refusal go by arrays.
 func (t *session) staged(k sql.Task, p stagingTable) bool {
 	if !t.begins || !copies(k) || t.used {
 		return false

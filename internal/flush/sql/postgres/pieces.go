@@ -13,14 +13,15 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// Tasks that are to be told of refused rows are sent in pieces, all of them together. Behind each
-// piece the savepoint is set anew, and then gone back to. A piece that is refused makes the server
-// skip the former: going back undoes it, and nothing otherwise.
+// Tasks that want to learn of refused rows are sent in pieces, all of them together. Behind each
+// piece follow two statements: one sets the savepoint again, and one rolls back to it. If a piece
+// is refused, the server skips the first statement, so the rollback undoes the piece. Otherwise
+// the rollback undoes nothing.
 //
-// An error does not say which row it is about. So the server counts the rows that it begins, by a
-// temporary sequence, which no going back undoes.
+// An error does not name its row. So the server counts the rows that it begins, by a temporary
+// sequence, which no rollback undoes.
 
-// position is the temporary sequence; counting marks in what is kept beside a connection that it is there.
+// position is the temporary sequence; counting, in the custom data of a connection, marks that it exists.
 const (
 	counting       = "rows are counted"
 	position       = "baton_row"
@@ -161,7 +162,7 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 	if err == nil {
 		err = (&listener{session: t, pipe: pipe}).hear(pieces)
 	}
-	// Reads what is left, so that the connection can be used again.
+	// Reads the remaining answers, so that the connection can be used again.
 	if closing := pipe.Close(); err == nil {
 		err = closing
 	}
@@ -206,7 +207,7 @@ func (l *listener) hear(pieces []piece) error {
 	return err
 }
 
-// result is what came of a piece.
+// result reads the results of a piece.
 func (l *listener) result(p *piece) (touched, ignored, deleted int64, err error) {
 	for i := range p.statements {
 		s := &p.statements[i]
@@ -234,7 +235,7 @@ func (l *listener) result(p *piece) (touched, ignored, deleted int64, err error)
 	return touched, ignored, deleted, nil
 }
 
-// back reads the answers to what follows a piece, and returns how many of its rows were begun.
+// back reads the answers to the statements that follow a piece, and returns how many of its rows were begun.
 func (l *listener) back(p *piece) (begun int, err error) {
 	if p.Plan == nil {
 		return 0, nil
@@ -266,9 +267,8 @@ func number(pipe *pgconn.Pipeline) (n int, err error) {
 	return n, errors.Join(err, closing)
 }
 
-// culprit is the place of the row that an error is about, as far as can be told after so many of
-// them were begun; -1 if it cannot. Foreign keys, unique ones that are deferrable, and some triggers
-// are looked at after all rows.
+// culprit is the place of the row that an error is about, judged by the number of begun rows; -1 if
+// unknown. The server checks foreign keys, deferrable unique keys and some triggers after all rows.
 func (p *piece) culprit(err error, begun int) int {
 	deletes := 0
 	if !p.Replace {
@@ -294,7 +294,7 @@ func ofOneRow(state string) bool {
 }
 
 // named is the first row that has the key which the error's detail names, as in
-// `Key (author)=(7) is not present in table "authors".`; -1 if there is none.
+// `Key (author)=(7) is not present in table "authors".`; -1 if no row has it.
 func (p *piece) named(err error) int {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

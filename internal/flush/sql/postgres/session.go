@@ -82,7 +82,7 @@ func (t *session) run(ctx context.Context, tasks []sql.Task) error {
 	return err
 }
 
-// whole does tasks of which one at most has rows. Refused ones are a *sql.Refusal.
+// whole does tasks; at most one of them may have rows. Refused rows are a *sql.Refusal.
 func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 	statements, err := t.statements(tasks)
 	if err != nil {
@@ -103,8 +103,8 @@ func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 	return err
 }
 
-// lost recognises a pooler that greet did not: it gave us another server session, without what we
-// have created. From now on nothing is created that outlives its transaction.
+// lost recognises a pooler that greet did not: it gave us another server session, which lacks our
+// temporary objects. From now on all created objects end with their transaction.
 func (t *session) lost(err error) error {
 	switch state := sqlState(err); {
 	case state == "26000", state == "42P05", state == "42P01" && strings.Contains(err.Error(), "pg_temp."):
@@ -119,8 +119,8 @@ func (t *session) lost(err error) error {
 
 // loadFirst begins the transaction and fills the staging table before anything else: a process
 // that freezes within a COPY is not idle, so that the server waits for it for ever.
-// Until then it has locked nothing for which others wait. It returns the remaining tasks;
-// rows that a COPY refuses go by arrays.
+// At that moment it holds no lock that others wait for. It returns the remaining
+// statements; rows that a COPY refuses go by arrays.
 func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []statement, at int) ([]statement, error) {
 	before := []string{statements[0].text, statements[1].text, savepoint}
 	if t.pooled {
@@ -159,7 +159,7 @@ func (t *session) pipe(ctx context.Context, statements []statement, tasks []sql.
 	if err == nil {
 		err = t.answers(pipe, statements, tasks)
 	}
-	// Reads what is left, so that the connection can be used again.
+	// Reads the remaining answers, so that the connection can be used again.
 	if closing := pipe.Close(); err == nil {
 		err = closing
 	}
@@ -342,9 +342,9 @@ func (t *session) Close(sound bool) {
 	if sound && !t.pg.IsClosed() {
 		t.conn.Release()
 	} else {
-		// The server rolls back. The pool would count the connection until the server
-		// has answered the goodbye, which one that is gone never does: a few of those,
-		// and nobody gets a new one.
+		// The server rolls back. The pool would count the connection until the server has
+		// answered the goodbye, which a lost server never does. A few such connections
+		// would exhaust the pool.
 		_ = t.conn.Hijack().Close(ctx)
 		t.db.pool.Reset() // what cut this connection has likely cut the idle ones
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // A setting of ours lasts as long as its transaction. So a pooler may give each transaction
-// another server session, and refuses none of our startup parameters: there are only two, which
-// every pooler knows, the application's name and the encoding of texts.
+// another server session. It also accepts our startup parameters: there are only two, and every
+// pooler knows them: the application's name and the encoding of texts.
 
 // limitSettings sets the time limits of a transaction, the durability of its COMMIT, and the forms
 // of its texts. A limit that a DBA has set for the role or the database stays if it is less than
@@ -28,7 +28,7 @@ func limitSettings(l sql.Limits) []string {
 	limits := fmt.Sprintf("('lock_timeout', '%sms'), ('statement_timeout', '%sms'), ('idle_in_transaction_session_timeout', '%sms')",
 		sql.Millis(l.Lock), sql.Millis(l.Statement), sql.Millis(l.Idle))
 	return []string{
-		// What we remove from Redis must be on disk. A standby that must have applied it is more.
+		// Changes must be on disk before we remove them from Redis. remote_apply promises more, so it stays.
 		"set_config('synchronous_commit', CASE current_setting('synchronous_commit') " +
 			"WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)",
 		"set_config('TimeZone', 'UTC', true)",
@@ -66,8 +66,8 @@ func (p *postgres) Settings() string {
 	return "SELECT " + strings.Join(all, ", ")
 }
 
-// greet sets up a new connection. A connection whose server process is not the one that it was told
-// of has a pooler in between, which may give each transaction another one.
+// greet sets up a new connection. If the id of its server process differs from the announced one, a
+// pooler is in between, which may give each transaction another process.
 func (p *postgres) greet(ctx context.Context, conn *pgx.Conn) error {
 	pg := conn.PgConn()
 	if !p.pooled.Load() {
@@ -97,7 +97,7 @@ func (p *postgres) greet(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// setForSession sets what the DSN says.
+// setForSession sets the parameters of the DSN.
 func (p *postgres) setForSession(ctx context.Context, pg *pgconn.PgConn) error {
 	if len(p.params) == 0 {
 		return nil

@@ -23,7 +23,7 @@ type statement struct {
 	writes int
 	// temporary: it creates something temporary, for which this user may lack the right, and writes no row.
 	temporary bool
-	// deletes: the statement returns how many rows it deleted, which do not come back.
+	// deletes: the statement returns how many rows it deleted for good: they are not inserted again.
 	deletes bool
 	// load, if set, is done instead, on its own, in one round trip with the statements before it.
 	load func(ctx context.Context, before string) error

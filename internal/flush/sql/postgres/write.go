@@ -73,12 +73,12 @@ func compile(p *row.Plan) *compiledPlan {
 // merges: of rows that take away from a sum, or were refused, those that are there are updated
 // first, and only the others upserted. The database checks the row that an upsert would insert,
 // also where there is one already, and would refuse -1 for a column that must not be negative,
-// although 10 - 1 is not. What comes upon a row that somebody else has inserted meanwhile, or two rows of which the database
-// holds the keys for equal, is the upsert's part.
+// although 10 - 1 is not. The upsert also handles a row that somebody else has inserted
+// meanwhile, and two rows whose keys are equal for the database.
 //
-// An upsert finds rows by an index. What that compares with may be an operator in a
-// schema that is not searched: the types that have one are left to upserts, and so are
-// the tables that say so.
+// An upsert finds rows by an index. The index may compare with an operator in a schema that is
+// not searched. Types with such an operator are left to upserts, and so are the tables that
+// demand it.
 func merges(p *row.Plan) bool {
 	for _, k := range p.Key {
 		if p.Columns[k].Kind == row.KindOther {
@@ -163,7 +163,7 @@ func cast(c planColumn) string {
 
 func unnest(columns []planColumn) string { return arrays(columns, "$%d::%s[]") }
 
-// lookups is unnest where rows of the table are looked up. The planner does not see how long
+// lookups is unnest for statements that search rows of the table. The planner does not see how long
 // the arrays are, takes them for short, and uses the index: for 5,000 rows of 100,000 it would
 // read the whole table, with every batch.
 func lookups(columns []planColumn) string { return arrays(columns, "(SELECT $%d::%s[])") }

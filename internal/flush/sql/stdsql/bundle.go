@@ -7,15 +7,15 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// What one statement holds at most: rows of a fixed query, and bytes of their texts.
+// The limits of one statement: rows of a fixed query, and bytes of their texts.
 const (
 	bundleRows  = 64
 	bundleBytes = 128 << 10
 )
 
 // bundle does the first tasks by one statement if they insert into the same table. It returns how
-// many they are, and whether they are done. They are not if one of them is there already, or is
-// refused: which one, they tell by themselves.
+// many they are, and whether they are done. They are not if a row exists already or is refused.
+// The caller then runs the tasks one at a time to find that row.
 func (s *Session) bundle(ctx context.Context, tasks []sql.Task) (n int, done bool, err error) {
 	if n = s.alike(tasks); n < 2 {
 		return 1, false, nil

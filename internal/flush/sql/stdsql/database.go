@@ -24,8 +24,8 @@ type DB struct {
 	// Duplicate: the error is that of a unique key that exists already.
 	Duplicate func(error) bool
 	Refused   func(error) bool
-	// Culprit, if set, is the position of the row for which a statement of that many was refused;
-	// negative if unknown.
+	// Culprit, if set, returns the position of the row that made the database refuse a statement of
+	// several rows; negative if unknown.
 	Culprit func(ctx context.Context, s *Session, p *row.Plan, cause error, rows int) (int, error)
 	// Probe, if set, does a Task's Probe: see there.
 	Probe func(ctx context.Context, s *Session, t sql.Task) (touched int64, err error)
@@ -44,7 +44,7 @@ type DB struct {
 	idle  []*Session
 }
 
-// New opens a database by its connector, with so many sessions at most. It does not connect.
+// New opens a database by its connector, with at most the given number of sessions. It does not connect.
 func New(s sql.Setup, connector driver.Connector, sessions int) *DB {
 	d := &DB{limits: s.Limits, Queries: s.Queries, Pool: dbsql.OpenDB(connector), slots: make(chan struct{}, sessions)}
 	d.Pool.SetMaxOpenConns(sessions + 2) // a migration takes two, also while idle sessions have theirs

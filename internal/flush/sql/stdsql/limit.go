@@ -8,7 +8,7 @@ import (
 // Cutter is a driver's connection that can be cut while a statement waits on it, from any goroutine.
 type Cutter interface{ Cut() }
 
-// limit bounds what a session does by ctx and the limit of a round trip. The context that it returns is the driver's.
+// limit bounds a session's statement by ctx and the limit of a round trip. The context that it returns is the driver's.
 //
 // For each statement under a context that can end, go-sql-driver wakes a second goroutine, twice. On a busy machine that
 // takes longer than a small statement does. So a connection that can be cut is cut from here, and the driver is given a

@@ -118,7 +118,7 @@ func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err
 	return 0, len(t.Rows), err
 }
 
-// probe does a Task's Probe, and undoes what it has done.
+// probe does a Task's Probe, and undoes its writes.
 func (s *Session) probe(ctx context.Context, t sql.Task) (touched int64, err error) {
 	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func (s *Session) probe(ctx context.Context, t sql.Task) (touched int64, err err
 	return touched, nil
 }
 
-// UpdateOrder is the order of an UPDATE's parameters: what is set, then the key.
+// UpdateOrder is the order of an UPDATE's parameters: the columns to set, then the key.
 func UpdateOrder(p *row.Plan) []int {
 	out := make([]int, 0, len(p.Columns))
 	for i := range p.Columns {
