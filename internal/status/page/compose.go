@@ -17,10 +17,10 @@ import (
 	"baton/internal/text"
 )
 
-// answersWithin is how long a page waits for the servers.
+// answersWithin bounds a page's wait for the servers.
 const answersWithin = 1500 * time.Millisecond
 
-// compose makes the page that a topic names of the state; nil if there is none.
+// compose makes the page of a topic from the state. It returns nil if the path has no page.
 func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, known bool) *document {
 	if !t.see {
 		snap = state.Public(snap)
@@ -28,7 +28,7 @@ func (p *Pages) compose(ctx context.Context, t topic, snap diagnose.Snapshot, kn
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	d := p.newDocument(t, snap, known)
-	query, _ := url.ParseQuery(t.query) // what is wrong in it is not there
+	query, _ := url.ParseQuery(t.query) // drops invalid parts
 	parts := strings.Split(strings.Trim(t.path, "/"), "/")
 	for i := range parts {
 		parts[i], _ = url.PathUnescape(parts[i])
@@ -80,7 +80,7 @@ func (p *Pages) composeOverview(d *document, snap diagnose.Snapshot, known bool,
 	}
 }
 
-// lettersOfJob is how many dead letters the page of a job shows.
+// lettersOfJob bounds the dead letters on the page of a job.
 const lettersOfJob = 10
 
 func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, known bool,
@@ -122,7 +122,7 @@ func (p *Pages) composeJob(ctx context.Context, d *document, t topic, snap diagn
 	return d
 }
 
-// jobAnnounce says how a job stands, without figures.
+// jobAnnounce returns the state of a job for screen readers, without figures.
 func jobAnnounce(v jobPage) string {
 	switch {
 	case v.IsPaused:
@@ -169,7 +169,7 @@ func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagn
 			v.show(out)
 		}
 	}
-	d.Refresh = 2 // somebody reads along
+	d.Refresh = 2 // for a reader who follows the output
 	if !v.Live {
 		d.Refresh = 0
 	}
@@ -180,11 +180,11 @@ func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagn
 	return d
 }
 
-// searched is how far back a run is searched of which only its id is known.
+// searched is how many entries of the history to search for a run, if only its id is known.
 const searched = 200
 
-// findRun finds a run among those that go on and in the history; nil: it is in neither.
-// entry is its own in the history, "" where that is not known.
+// findRun finds a run among the running ones and in the history; nil: not found.
+// entry is the run's entry in the history; "": unknown.
 func (p *Pages) findRun(ctx context.Context, j diagnose.Job, id, entry string) (*diagnose.Run, error) {
 	for _, r := range runsOf(j) {
 		if r.ID == id {
@@ -215,7 +215,7 @@ func (p *Pages) findIn(ctx context.Context, job, before string, n int, id string
 	return nil, err
 }
 
-// nextEntry is the least id after another one's; "" if there is none.
+// nextEntry returns the least id after this one; "" if entry is no id.
 func nextEntry(entry string) string {
 	at, text, _ := strings.Cut(entry, "-")
 	number, err := strconv.ParseUint(text, 10, 63)

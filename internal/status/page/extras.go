@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// samplesFor and lettersFor are how long what the servers have answered serves all
-	// pages: plots move slowly, and databases have other work.
+	// samplesFor and lettersFor are how long an answer of the servers serves all pages:
+	// plots move slowly, and databases have other work.
 	samplesFor = 5 * time.Second
 	lettersFor = 15 * time.Second
-	// extrasWithin is how long a page waits for what it can do without.
+	// extrasWithin bounds a page's wait for its optional parts.
 	extrasWithin = 200 * time.Millisecond
-	// eventsOnTimeline is how much of the election's history the timeline shows.
+	// eventsOnTimeline bounds the events of the election on the timeline.
 	eventsOnTimeline = 300
-	// eventsOfLock is how much of the history of each further lock is shown.
+	// eventsOfLock bounds the events of each further lock.
 	eventsOfLock = 100
-	// lettersCounted is how many dead letters the first page counts.
+	// lettersCounted bounds the dead letters that the first page counts.
 	lettersCounted = 100
 )
 
-// extras is what the first page shows beyond the Snapshot.
+// extras has the data of the first page that the Snapshot does not have.
 type extras struct {
 	samples []operate.Sample
 	recent  map[string][]operate.Brief
@@ -38,9 +38,9 @@ type extras struct {
 	others  map[string][]diagnose.Event // of further locks
 }
 
-// tally is how many dead letters wait.
+// tally is the number of dead letters that wait, in words.
 type tally struct {
-	text    string // "12 dead letters"; empty: none that is known
+	text    string // "12 dead letters"; empty: no known ones
 	unknown bool   // not everything could be counted
 }
 
@@ -56,8 +56,8 @@ func tallyOf(letters []operate.Letter, err error) tally {
 	return t
 }
 
-// kept is an answer of the servers that many pages share. A page waits for the first one
-// for a moment, and is shown an older one while a new one is fetched.
+// kept is an answer of the servers that many pages share. A page waits a moment for the first
+// answer. Later it gets the old answer while a new one is being fetched.
 type kept[T any] struct {
 	fetch func(context.Context) (T, error)
 	lasts time.Duration
@@ -68,7 +68,8 @@ type kept[T any] struct {
 	flight chan struct{}
 }
 
-// get is the answer as far as there is one. life ends the asking, busy waits for it.
+// get returns the last answer, which may be the zero value. It starts fetching a new one if the
+// last is too old. The fetch ends with the server, which waits for it.
 func (k *kept[T]) get(ctx context.Context, w *state.State) T {
 	k.mu.Lock()
 	first := k.asked.IsZero()
@@ -94,7 +95,7 @@ func (k *kept[T]) get(ctx context.Context, w *state.State) T {
 	return k.value
 }
 
-// expire has the answer asked for anew, at most once a second.
+// expire makes the next get fetch the answer again, at most once a second.
 func (k *kept[T]) expire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -127,7 +128,8 @@ func (k *kept[T]) ask(w *state.State, flight chan struct{}) {
 	}
 }
 
-// isNil: nothing was answered. Of two databases one may have.
+// isNil reports whether an answer is empty. An answer with an error need not be: one of two
+// databases may have answered.
 func isNil[T any](v T) bool {
 	switch v := any(v).(type) {
 	case []operate.Sample:
@@ -146,7 +148,7 @@ func isNil[T any](v T) bool {
 	return false
 }
 
-// answers are those of the servers that all readers of pages share.
+// answers has the servers' answers that all readers of pages share.
 type answers struct {
 	ask     operate.Node
 	samples kept[[]operate.Sample]
@@ -185,7 +187,7 @@ func newAnswers(d operate.Node) *answers {
 	}
 }
 
-// extras are those answers.
+// extras returns the current answers for a page.
 func (d *answers) extras(ctx context.Context, w *state.State, locks []diagnose.Lock) extras {
 	if d == nil {
 		return extras{}
@@ -195,8 +197,8 @@ func (d *answers) extras(ctx context.Context, w *state.State, locks []diagnose.L
 	}
 }
 
-// histories are those of further locks. The state has their last events: where one is newer than the histories, these are
-// asked for again, lest a handover look like the end of a leader.
+// histories returns the events of further locks. The state has each lock's last event. If one is newer than the histories,
+// histories fetches them again. Otherwise the page would show a handover as the end of a leader.
 func (d *answers) histories(ctx context.Context, w *state.State, locks []diagnose.Lock) map[string][]diagnose.Event {
 	if len(locks) == 0 {
 		return nil
@@ -212,8 +214,8 @@ func (d *answers) histories(ctx context.Context, w *state.State, locks []diagnos
 	return known
 }
 
-// before is a history of the election that goes back further than the latest events, if
-// there is one. Nothing is between what both have.
+// before extends the latest events into the past by a known history of the election. It does so only
+// if the two overlap, so that no event is missing between them.
 func (d *answers) before(ctx context.Context, w *state.State, latest []diagnose.Event) []diagnose.Event {
 	if d == nil || len(latest) == 0 {
 		return latest
@@ -230,7 +232,7 @@ func (d *answers) before(ctx context.Context, w *state.State, latest []diagnose.
 	return all[:min(len(all), eventsOnTimeline)]
 }
 
-// lettersOf are the latest dead letters of a job that there is.
+// lettersOf returns the latest dead letters of an existing job.
 func (d *answers) lettersOf(ctx context.Context, w *state.State, job string) []operate.Letter {
 	d.mu.Lock()
 	if d.byJob == nil {
@@ -247,7 +249,7 @@ func (d *answers) lettersOf(ctx context.Context, w *state.State, job string) []o
 	return k.get(ctx, w)
 }
 
-// forget has the dead letters asked for anew: some were replayed or dropped.
+// forget makes the next page fetch the dead letters again, after a replay or drop of some.
 func (d *answers) forget() {
 	if d == nil {
 		return

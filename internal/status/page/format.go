@@ -14,13 +14,13 @@ import (
 // instant is a moment as the page shows it.
 type instant struct {
 	ISO   string // for programs, and on hovering
-	Clock string // "14:02:11 UTC"; with the date where it is another day's
+	Clock string // "14:02:11 UTC"; with the date if it is on another day
 	Near  string // "3 min 20 s ago", "in 8 s"
-	MS    int64  // of the epoch, for the script, which lets Near go on, and shows the reader's time in the place of Clock
-	Own   string // the same in a job's own time zone, where that is not UTC
+	MS    int64  // Unix time for the script, which keeps Near current and replaces Clock by the reader's local time
+	Own   string // the same in a job's own time zone, if that is not UTC
 }
 
-// atOwn describes t in UTC, and on hovering in the zone that t carries.
+// atOwn describes t in UTC, and on hovering in the zone of t.
 func atOwn(t, now time.Time, zone string) instant {
 	i := at(t.UTC(), now)
 	if _, offset := t.Zone(); offset != 0 && !t.IsZero() {
@@ -30,8 +30,8 @@ func atOwn(t, now time.Time, zone string) instant {
 	return i
 }
 
-// at describes t as seen at now, in the zone that t carries. The zero t is the
-// zero instant.
+// at describes t as seen at now, in the zone of t. The zero t gives the zero
+// instant.
 func at(t, now time.Time) instant {
 	if t.IsZero() {
 		return instant{}
@@ -65,12 +65,12 @@ func wholeSeconds(d time.Duration) time.Duration { return d.Truncate(time.Second
 // words makes a state or event readable: "timed out".
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-// maxText is how much of one message the page shows; the API has all of it.
+// maxText bounds the bytes of one message on the page; the API has the whole message.
 const maxText = 600
 
 func clip(s string) string { return text.Clip(s, maxText) }
 
-// perSecond is a rate as people read it: of a small one a decimal.
+// perSecond formats a rate for people: a small one with a decimal.
 func perSecond(rate float64) string {
 	if rate > 0 && rate < 10 {
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
@@ -78,10 +78,10 @@ func perSecond(rate float64) string {
 	return text.Number(int64(math.Round(rate)))
 }
 
-// namesShown is how many names one line of the page lists.
+// namesShown bounds the names on one line of the page.
 const namesShown = 3
 
-// sentence makes a clause one.
+// sentence makes a clause a sentence.
 func sentence(clause string) string {
 	if clause == "" {
 		return ""
@@ -90,11 +90,11 @@ func sentence(clause string) string {
 	return string(unicode.ToUpper(first)) + clip(clause[size:]) + "."
 }
 
-// visible makes of what a program printed a text that can be shown: a control character
-// does nothing, and can be seen. So can what would turn the order of the letters around.
+// visible makes the output of a program safe to show. It replaces control characters by visible
+// ones without effect, and also the characters that would reverse the direction of the text.
 func visible(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
-	const pictures = 0x2400 // where Unicode has a picture of each control character
+	const pictures = 0x2400 // the start of Unicode's pictures of control characters
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -15,10 +15,10 @@ import (
 	"baton/internal/text"
 )
 
-// composeLetters is a page of dead letters: of all, of a job, or of a group with the same reason.
+// composeLetters fills a page of dead letters: all, those of a job, or a group with the same reason.
 func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap diagnose.Snapshot, query url.Values) {
 	v, now := lettersPage{Job: query.Get("job"), Secret: !t.see}, snap.Clock()
-	d.Kind, d.Title, d.Refresh, d.View = "letters", "Dead letters", 0, &v // a list that moves cannot be read
+	d.Kind, d.Title, d.Refresh, d.View = "letters", "Dead letters", 0, &v // no refresh: a moving list is hard to read
 	if p.Node == nil {
 		return
 	}
@@ -54,10 +54,10 @@ func (p *Pages) composeLetters(ctx context.Context, d *document, t topic, snap d
 	v.Letters = newLetters(letters[from:min(from+lettersShown, len(letters))], now, t.see)
 }
 
-// What one order of a group deals with: a replay writes each letter on its own.
+// The most letters in one order for a group. A replay has fewer, since it writes each letter separately.
 const replayedAtOnce, droppedAtOnce = 100, 500
 
-// groupOf finds a group of dead letters; false: there is none any more.
+// groupOf finds a group of dead letters; false: the group is gone.
 func (p *Pages) groupOf(ctx context.Context, id string) (operate.LetterReason, bool, error) {
 	if p.Node == nil {
 		return operate.LetterReason{}, false, nil
@@ -70,7 +70,7 @@ func (p *Pages) groupOf(ctx context.Context, id string) (operate.LetterReason, b
 	return all[at], true, nil
 }
 
-// confirmGroup asks whether an order for a group of dead letters is meant.
+// confirmGroup returns the confirmation of an order for a group of dead letters.
 func confirmGroup(kind operate.Kind, r operate.LetterReason) confirmation {
 	c := confirmation{Back: "/dead-letters", Once: rand.Text(), Fields: map[string]string{
 		"action": string(kind), "group": groupID(r), "newest": r.Newest.UTC().Format(time.RFC3339Nano),
@@ -97,8 +97,8 @@ func atOnce(letters int64, most int, does string) string {
 	return fmt.Sprintf(" This %s the oldest %d: repeat it for the others.", does, most)
 }
 
-// orderOfGroup is the order that a form confirms, for the letters that there were then; false: the form is
-// not complete, or they are gone.
+// orderOfGroup returns the order that a form confirms, for the letters that existed when the form was made.
+// It returns false if the form is not complete, or the letters are gone.
 func (p *Pages) orderOfGroup(r *http.Request, kind operate.Kind) (o operate.Order, c confirmation, ok bool, err error) {
 	group, ok, err := p.groupOf(r.Context(), r.PostForm.Get("group"))
 	newest, wrong := time.Parse(time.RFC3339Nano, r.PostForm.Get("newest"))

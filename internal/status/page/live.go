@@ -18,25 +18,25 @@ import (
 	"baton/internal/status/web"
 )
 
-// maxLive is how many pages are kept current by this node at a time. Further ones ask
-// again and again instead.
+// maxLive bounds the readers whose pages this node keeps current. The pages of further readers
+// reload at intervals instead.
 const maxLive = 48
 
-// edition is a page as it is from one change to the next.
+// edition is the content of a page between two changes.
 type edition struct {
 	version int64
 	lines   [][]byte
-	patch   []byte        // from the edition before, as an event; nil: this is the first
-	full    func() []byte // likewise, all of it; made when it is asked for
+	patch   []byte        // the event that changes the previous edition into this one; nil for the first
+	full    func() []byte // the event with the whole content, made at the first call
 }
 
-// newHub returns the feeds of the pages that are open: each is rendered once for all who
-// read the same one.
+// newHub returns the feeds of the open pages. Each page is rendered once for all its
+// readers.
 func newHub(p *Pages) *web.Feeds[topic, *edition] {
 	return web.NewFeeds(web.Source[topic, *edition]{Most: maxLive, Life: p.Watch.Life, Begin: p.Watch.Begin, Open: p.keepCurrent})
 }
 
-// keepCurrent renders one page whenever there is a new state.
+// keepCurrent returns a function that renders one page after each new state.
 func (p *Pages) keepCurrent(t topic) func(context.Context, *web.Feed[*edition]) {
 	updates, leave, ok := p.Watch.Subscribe()
 	if !ok {
@@ -66,8 +66,8 @@ func (p *Pages) keepCurrent(t topic) func(context.Context, *web.Feed[*edition]) 
 	}
 }
 
-// renderLive makes what changes of a page; nil if that fails. It runs outside of any request,
-// where a panic would end the daemon.
+// renderLive renders the part of a page that changes; nil if that fails. It runs outside of any
+// request, so it must recover from a panic, which would end the daemon.
 func (p *Pages) renderLive(ctx context.Context, t topic, u *state.Update) (body []byte) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -87,9 +87,9 @@ func (p *Pages) renderLive(ctx context.Context, t topic, u *state.Update) (body 
 	return still(body)
 }
 
-// still takes out what goes on by itself, which the browser's script counts: the texts of
-// elements time that have data-tick. Else all of the page would change all of the time.
-// In a text of somebody else's there is no "<", so that none can pass for such an element.
+// still removes the texts that the browser's script keeps current: those of elements time with
+// data-tick. Otherwise every page would change every second. The template escapes "<" in foreign
+// texts, so they cannot imitate such an element.
 func still(body []byte) []byte {
 	begin := []byte("<time ")
 	var out []byte
@@ -111,8 +111,8 @@ func still(body []byte) []byte {
 	}
 }
 
-// next is the edition with that body, which is the same one if nothing has changed. e is nil
-// before the first.
+// next returns the edition with this body, or e if the body has not changed. e is nil before the
+// first edition.
 func (e *edition) next(body []byte) *edition {
 	if body == nil {
 		return e
@@ -129,14 +129,14 @@ func (e *edition) next(body []byte) *edition {
 	return n
 }
 
-// splice puts lines in the place of others.
+// splice replaces lines by others.
 type splice struct {
 	At   int      `json:"at"`
 	Cut  int      `json:"cut"`
 	Text []string `json:"text"`
 }
 
-// difference is what makes a into b, from the end to the beginning.
+// difference returns the splices that change a into b, from the end to the beginning.
 func difference(a, b [][]byte) []splice {
 	head := 0
 	for head < min(len(a), len(b)) && bytes.Equal(a[head], b[head]) {
@@ -172,7 +172,7 @@ func encode(kind string, from, to int64, content any) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, text)
 }
 
-// serveLive is a stream of what changes of the page that its query names.
+// serveLive streams the changes of the page that its query names.
 func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || !strings.HasPrefix(target.Path, "/") {
@@ -185,7 +185,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if build := r.URL.Query().Get("build"); build != "" && build != p.build {
-		_ = web.NewEventStream(w).Send([]byte("event: upgraded\ndata: 1\n\n")) // a browser that is gone needs no news
+		_ = web.NewEventStream(w).Send([]byte("event: upgraded\ndata: 1\n\n")) // an error means that the browser has left
 		return
 	}
 	current, leave, ok := p.hub.Join(t)
@@ -203,7 +203,7 @@ func (p *Pages) serveLive(w http.ResponseWriter, r *http.Request) {
 			}
 			version = e.version
 		}
-		// The time of the node, by which the page counts, shows that the node is there.
+		// The beat shows that the node is alive. It carries the node's time, which the page's counters follow.
 		return fmt.Appendf(bytes.Clone(event), "event: beat\ndata: %d\n\n", time.Now().UnixMilli()), p.Auth.Holds(r)
 	})
 	if err != nil {

@@ -18,30 +18,30 @@ import (
 	"baton/internal/status/web"
 )
 
-// message is a page that says one thing.
+// message is a page with one message.
 type message struct {
 	Tone          tone
 	Heading, Text string
-	Back, Run     string // where to go from there
-	Again         string // where it can be confirmed again
+	Back, Run     string // links from there
+	Again         string // link to confirm the order again
 }
 
-// confirmation asks whether an order is meant, and says what it does.
+// confirmation is the form that explains an order and asks for a confirmation.
 type confirmation struct {
 	Heading, What, Button string
 	Danger                bool
-	Command               string // that does the same
+	Command               string // the command that does the same
 	Fields                map[string]string
 	Nodes                 []string // successors to choose from
 	Durations, Force      bool
 	Back                  string
-	Once                  string // makes of each form one order, however often it is sent
+	Once                  string // identifies the form: sent twice, it is carried out once
 }
 
 // signInForm asks for the token.
 type signInForm struct {
 	Next, Error string
-	Off         string // why one cannot sign in here
+	Off         string // why signing in is not possible here
 }
 
 // orderOf reads an order from the query of a confirmation or its form.
@@ -57,7 +57,7 @@ func orderOf(form url.Values) operate.Order {
 	return o
 }
 
-// newConfirmation says what an order does; false if there is no such order.
+// newConfirmation returns the confirmation of an order; false if there is no such order.
 func newConfirmation(o operate.Order, s diagnose.Snapshot) (confirmation, bool) {
 	c := confirmation{Fields: map[string]string{
 		"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s),
@@ -136,7 +136,7 @@ func confirmPause(c *confirmation, o operate.Order) {
 	c.What = "No new run is started until it is resumed. A run that goes on is not ended. Changes wait in Redis."
 }
 
-// needsOf is what an order lacks; "" if nothing.
+// needsOf says which part an order lacks; "" if it is complete.
 func needsOf(o operate.Order) string {
 	switch o.Kind {
 	case operate.KindRun, operate.KindCancel, operate.KindVerify, operate.KindBackfill:
@@ -179,7 +179,7 @@ func (p *Pages) serveConfirm(w http.ResponseWriter, r *http.Request) {
 	p.send(w, r, "confirm", c.Heading, http.StatusOK, c)
 }
 
-// noGroup says that a group of dead letters cannot be found.
+// noGroup is the message that a group of dead letters was not found.
 func noGroup(err error) message {
 	m := message{Tone: warn, Heading: "Not done", Text: "There are no such dead letters any more.", Back: "/dead-letters"}
 	if err != nil {
@@ -188,14 +188,14 @@ func noGroup(err error) message {
 	return m
 }
 
-// serveDo carries an order out and sends the browser on: to load that page again orders
-// nothing, and neither does the same form when it is sent again.
+// serveDo carries out an order and redirects the browser to the outcome. To reload that page, or
+// to send the same form again, does not repeat the order.
 func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	err := p.Auth.MayOrder(r)
-	_ = r.ParseForm() // what cannot be read is not there
+	_ = r.ParseForm() // drops invalid parts
 	o := orderOf(r.PostForm)
 	if err == nil {
-		p.Watch.Outdate() // what was confirmed is compared with what is
+		p.Watch.Outdate() // compare the confirmation with a fresh state
 	}
 	snap, _ := p.Watch.Snapshot(r.Context())
 	c, ok := newConfirmation(o, snap)
@@ -246,8 +246,8 @@ func (p *Pages) serveDo(w http.ResponseWriter, r *http.Request) {
 	redirect(w, r, location)
 }
 
-// carryOut has an order done that is still about what was confirmed, and says what came of
-// it. final: the same form must not have it done again.
+// carryOut carries out an order, unless the state has changed since the confirmation, and
+// returns a message with the outcome. final: the same form must not repeat the order.
 func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap diagnose.Snapshot) (
 	m message, out operate.Outcome, final bool,
 ) {
@@ -271,7 +271,7 @@ func (p *Pages) carryOut(r *http.Request, o operate.Order, c confirmation, snap 
 		errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid):
 		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
 		return m, out, false
-	case err != nil: // a server that does not answer may have done it
+	case err != nil: // a server did not answer, but may have carried out the order
 		m.Tone, m.Heading, m.Text = bad, "Not known whether it is done", "See how things stand before you try again. "+sentence(err.Error())
 	case slices.ContainsFunc(out.Tests, func(t operate.Tested) bool { return !t.OK }):
 		m.Tone, m.Heading, m.Text = warn, "Not delivered everywhere", sentence(out.Text)
@@ -320,7 +320,7 @@ func (p *Pages) serveSignOut(w http.ResponseWriter, r *http.Request) {
 	redirect(w, r, "/")
 }
 
-// ownPath is an address on this page; another one's becomes the first page.
+// ownPath returns next if it is a path on this node, else the path of the first page.
 func ownPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
@@ -330,12 +330,12 @@ func ownPath(next string) string {
 	return next
 }
 
-// say sends a page that says one thing.
+// say sends a page with one message.
 func (p *Pages) say(w http.ResponseWriter, r *http.Request, code int, m message) {
 	p.send(w, r, "message", m.Heading, code, m)
 }
 
-// send sends a page that is made for one request alone.
+// send sends a page made for one request only.
 func (p *Pages) send(w http.ResponseWriter, r *http.Request, kind, title string, code int, view any) {
 	snap, known := p.Watch.Snapshot(r.Context())
 	d := p.newDocument(topic{path: r.URL.Path, see: p.Auth.MaySee(r), order: p.takesOrders(r)}, snap, known)
@@ -343,8 +343,8 @@ func (p *Pages) send(w http.ResponseWriter, r *http.Request, kind, title string,
 	p.write(w, r, d)
 }
 
-// results keeps the outcomes of the latest orders: the page that shows one is another than
-// that which ordered.
+// results keeps the outcomes of the latest orders, since the browser is redirected to a second
+// page that shows the outcome.
 type results struct {
 	mu   sync.Mutex
 	list []result
@@ -377,7 +377,7 @@ func (k *results) get(id string) (message, bool) {
 	return message{}, false
 }
 
-// began reports whether a run was ordered here: it may not be seen to run yet.
+// began reports whether this node's page ordered a run, which may not be visible in the state yet.
 func (k *results) began(run string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

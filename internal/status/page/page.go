@@ -1,5 +1,5 @@
-// Package page is what people see of a node: its pages, which keep themselves current, and
-// the forms by which they give orders.
+// Package page serves a node's pages for people. The pages keep themselves current, and have
+// forms for orders.
 package page
 
 import (
@@ -33,22 +33,22 @@ var (
 	pageJS string
 )
 
-// Config is what pages are made of.
+// Config has the parts of Pages.
 type Config struct {
 	Watch  *state.State
 	Auth   *auth.Auth
-	Node   operate.Node // nil: nothing but the Snapshot is shown
-	Do     operate.Do   // nil: no order is taken
+	Node   operate.Node // nil: the pages show only the Snapshot
+	Do     operate.Do   // nil: the pages take no orders
 	Places *web.Places
 	Log    *zap.Logger
 }
 
-// Pages renders the pages: each one document, with style sheet and script inside, that
-// asks for nothing from anywhere.
+// Pages renders the pages. Each is one document with its style sheet and script inside, and
+// loads no other file.
 type Pages struct {
 	Config
 	template *template.Template
-	Policy   string // Content-Security-Policy that allows exactly the two inline parts
+	Policy   string // the Content-Security-Policy: of inline parts it allows exactly these two
 	build    string
 	answers  *answers
 	hub      *web.Feeds[topic, *edition]
@@ -60,7 +60,7 @@ type Pages struct {
 func New(c Config) *Pages {
 	css, js := digest(pageCSS), digest(pageJS)
 	parts := template.FuncMap{
-		// Both are ours, and are inserted as they are so that their digests hold.
+		// Both are our own files. Unescaped, they match their digests.
 		"css": func() template.CSS { return template.CSS(pageCSS) }, //nolint:gosec // embedded, not input
 		"js":  func() template.JS { return template.JS(pageJS) },    //nolint:gosec // embedded, not input
 		"url": orderLink, "seenWithin": diagnose.SeenWithin.Milliseconds,
@@ -78,7 +78,7 @@ func New(c Config) *Pages {
 			all = append(all, t.Name()+t.Tree.Root.String())
 		}
 	}
-	slices.Sort(all) // they come in any order, and a restart is no other build
+	slices.Sort(all) // their order is random, and a restart must not change the build
 	p.build = digest(strings.Join(all, "") + css + js)[:12]
 	p.hub = newHub(p)
 	return p
@@ -89,40 +89,40 @@ func orderLink(action string, pairs ...string) string {
 	return orderURL(operate.Kind(action), pairs...)
 }
 
-// document is a page and what stands around it.
+// document is a page with its frame.
 type document struct {
-	Kind     string // which template shows View
+	Kind     string // the template of View
 	Code     int
 	Build    string // identifies style sheet, script and templates
 	Title    string
 	Announce string // read out by screen readers when it changes
-	Alarm    string // why the page is not up to date
+	Alarm    string // the reason why the page is not up to date
 	NodeID   string
 	Version  string
 	LockKey  string
 	Role     string
 	Now      instant
 	Letters  string
-	URL      string // of this page, to come back to
-	Root     string // the way from here to the first page
-	Refresh  int    // in s, without a script; 0: it stays as it is
-	CanOrder bool   // orders are taken here from who has the token
-	See      bool   // output, errors and records are shown in full
-	HowTo    bool   // say how to have them taken
+	URL      string // of this page, to return to it
+	Root     string // the relative path from here to the first page
+	Refresh  int    // in s, for browsers without script; 0: no refresh
+	CanOrder bool   // the node takes orders on this connection from callers with the token
+	See      bool   // show output, errors and records in full
+	HowTo    bool   // explain how to allow orders
 	View     any
 
-	// Of one session; they are not part of what is shared.
+	// Of one session, so not in the part that readers share.
 	SignedIn bool
 	CSRF     string
 }
 
-// topic is a page as far as it is the same for all its readers.
+// topic identifies a page that is the same for all its readers.
 type topic struct {
 	path, query string
-	see, order  bool // what callers may see; whether orders are taken
+	see, order  bool // the readers may see everything; may give orders
 }
 
-// newDocument is a page's frame.
+// newDocument returns a page's frame.
 func (p *Pages) newDocument(t topic, snap diagnose.Snapshot, known bool) *document {
 	now := snap.Clock()
 	d := &document{
@@ -142,8 +142,8 @@ func (p *Pages) newDocument(t topic, snap diagnose.Snapshot, known bool) *docume
 	return d
 }
 
-// render renders to memory first: a page is sent whole or not at all. part is "document",
-// or "live": what changes of one.
+// render renders to memory first, so that a page is sent whole or not at all. part is "document",
+// or "live" for the part that changes.
 func (p *Pages) render(part string, d *document) ([]byte, error) {
 	var out bytes.Buffer
 	if err := p.template.ExecuteTemplate(&out, part, d); err != nil {
@@ -152,14 +152,14 @@ func (p *Pages) render(part string, d *document) ([]byte, error) {
 	return relative(out.Bytes(), d.Root), nil
 }
 
-// upTo is the way from a page of a path to the first page, as "../../". A page may stand below
-// a path of a proxy, which only the browser knows.
+// upTo returns the relative path from a page to the first page, such as "../../". A proxy may put
+// the pages below a path of its own, which only the browser knows.
 func upTo(path string) string {
 	return cmp.Or(strings.Repeat("../", max(strings.Count(path, "/")-1, 0)), "./")
 }
 
 // relative makes the addresses in a page relative. Views and templates write them from this
-// node's root. Nothing else can match: the template escapes the quotes in all that it is given.
+// node's root. Other texts cannot match, since the template escapes their quotes.
 func relative(page []byte, root string) []byte {
 	for _, attribute := range []string{` href="`, ` action="`} {
 		page = bytes.ReplaceAll(page, []byte(attribute+"/"), []byte(attribute+root))
@@ -167,7 +167,7 @@ func relative(page []byte, root string) []byte {
 	return page
 }
 
-// redirect sends the browser to an address that is written from this node's root.
+// redirect sends the browser to an address given from this node's root.
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.Header().Set("Location", upTo(r.URL.EscapedPath())+strings.TrimPrefix(to, "/"))
 	w.WriteHeader(http.StatusSeeOther)

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// plotSpan is how far back plots go.
+	// plotSpan is the longest span of a plot.
 	plotSpan = time.Hour
 	// plotWidth and plotHeight are a plot's own units; the page stretches it.
 	plotWidth, plotHeight   = 720, 160
 	sparkWidth, sparkHeight = 60, 16
-	// sparkPoints keep two hundred of them small.
+	// sparkPoints bounds the points of a spark, to keep two hundred of them small.
 	sparkPoints = 20
 )
 
-// spark is a small plot without axes, beside the figure whose past it shows.
+// spark is a small plot without axes. It stands beside a figure and shows its past.
 type spark struct {
 	Points string // of a polyline
-	Text   string // says the same
+	Text   string // the same in words
 }
 
 // plot is one quantity over the last hour.
 type plot struct {
 	Title, Text string
 	TopMS       int64    // of the time in Text
-	Lines       []string // each the points of a polyline: where samples are missing there is a gap
-	Top, Half   string   // what stands at the axis
-	Limit       string   // how far down a line is from which on it is too much; "" without
+	Lines       []string // the points of polylines: missing samples leave a gap between two lines
+	Top, Half   string   // labels of the axis
+	Limit       string   // the position of the line that marks the limit; "" without
 	LimitText   string
 	Hits        []hit
 }
@@ -45,7 +45,7 @@ type point struct {
 	value float64
 }
 
-// series are a job's samples of one quantity in the last hour.
+// series returns a job's samples of one quantity in the last hour.
 func series(samples []operate.Sample, job string, now time.Time, of func(operate.Level) float64) (points []point) {
 	for _, s := range samples {
 		if level, ok := s.Jobs[job]; ok && now.Sub(s.At) <= plotSpan && !s.At.After(now.Add(time.Minute)) {
@@ -60,7 +60,7 @@ func series(samples []operate.Sample, job string, now time.Time, of func(operate
 func lagLevel(l operate.Level) float64     { return l.LagSeconds }
 func backlogLevel(l operate.Level) float64 { return float64(l.Backlog) }
 
-// rateLevel is below 0 where it is not known.
+// rateLevel returns the rate, or -1 if it is unknown.
 func rateLevel(l operate.Level) float64 {
 	if l.RowsPerSecond == nil {
 		return -1
@@ -77,7 +77,7 @@ func highest(points []point) (top point) {
 	return top
 }
 
-// sparkline is the lag of a job in the last hour; nil if there is nothing to see.
+// sparkline draws the lag of a job in the last hour; nil if there is nothing to see.
 func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 	points := series(samples, job, now, lagLevel)
 	if len(points) < 2 {
@@ -90,10 +90,10 @@ func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 		worst[i], have[i] = max(worst[i], p.value), true
 	}
 	if n := slices.Index(have[:], true); !slices.Contains(have[n+1:], true) {
-		return nil // of one point there is no line
+		return nil // one point makes no line
 	}
 	top := highest(points)
-	// A lag below ten seconds is normal: it shall not look like mountains.
+	// A lag below ten seconds is normal and must not look alarming.
 	scale := max(top.value, 10)
 	var b strings.Builder
 	for i := range worst {
@@ -106,10 +106,10 @@ func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 
 func seconds(s float64) string { return text.Span(time.Duration(s * float64(time.Second))) }
 
-// gapAfter is how far two samples may be apart that are still joined by a line.
+// gapAfter is the longest time between two samples that a line still joins.
 const gapAfter = time.Minute
 
-// newPlot draws one quantity over a span until now; nil if there are not two samples.
+// newPlot draws one quantity over a span until now; nil with fewer than two samples.
 func newPlot(title string, points []point, now time.Time, span time.Duration, limit float64, text func(float64) string) *plot {
 	points = slices.DeleteFunc(points, func(p point) bool { return now.Sub(p.at) > span })
 	if len(points) < 2 {
@@ -143,7 +143,7 @@ func newPlot(title string, points []point, now time.Time, span time.Duration, li
 	return p
 }
 
-// plotHits is how many parts of a plot say their value when a pointer is over them.
+// plotHits is the number of parts of a plot that show their value under the pointer.
 const plotHits = 60
 
 // hit is one of these parts.
@@ -152,7 +152,7 @@ type hit struct {
 	MS      int64 // of the time in Text
 }
 
-// everyNth are at most about n points, evenly spread.
+// everyNth returns about n points at most, evenly spread.
 func everyNth(points []point, n int) (some []point) {
 	for i := len(points) - 1; i >= 0; i -= max(len(points)/n, 1) {
 		some = append(some, points[i])
@@ -160,10 +160,10 @@ func everyNth(points []point, n int) (some []point) {
 	return some
 }
 
-// plotMark is a moment to see in all plots.
+// plotMark is a moment that all plots mark.
 type plotMark hit
 
-// handovers are the moments of a span at which the lead was taken.
+// handovers returns the moments in a span when a node took the lead.
 func handovers(events []diagnose.Event, now time.Time, span time.Duration) (all []plotMark) {
 	for _, e := range events {
 		if ago := now.Sub(e.At); e.Event == "won" && ago >= 0 && ago <= span {
@@ -177,7 +177,7 @@ func handovers(events []diagnose.Event, now time.Time, span time.Duration) (all 
 	return all
 }
 
-// ranges are the spans to choose from.
+// ranges has the spans to choose from.
 var ranges = []struct {
 	name, label, half string
 	span              time.Duration
@@ -189,15 +189,15 @@ type rangeView struct {
 	Current    bool
 }
 
-// plotsView are all plots of a job over one span.
+// plotsView has all plots of a job over one span.
 type plotsView struct {
 	Plots      []*plot
-	From, Half string // what stands at the axis
+	From, Half string // labels of the axis
 	Marks      []plotMark
 	Ranges     []rangeView
 }
 
-// newPlots draws what is known of a flush over the span that a query names.
+// newPlots draws the samples of a flush over the span that a query names.
 func newPlots(s diagnose.Snapshot, j diagnose.Job, extra extras, span string) *plotsView {
 	now, v := s.Clock(), &plotsView{}
 	chosen := ranges[len(ranges)-1]
@@ -218,7 +218,7 @@ func newPlots(s diagnose.Snapshot, j diagnose.Job, extra extras, span string) *p
 		}
 	}
 	add(lagTitle, j.LateAfter().Seconds(), lagLevel, seconds)
-	if j.Backlog != nil || highest(series(extra.samples, j.Name, now, backlogLevel)).value > 0 { // else it may never be counted
+	if j.Backlog != nil || highest(series(extra.samples, j.Name, now, backlogLevel)).value > 0 { // else the flush may not count it
 		add(backlogTitle, 0, backlogLevel, func(n float64) string { return text.Number(int64(n)) })
 	}
 	add(rateTitle, 0, rateLevel, perSecond)
@@ -239,7 +239,7 @@ const (
 	rateTitle    = "Rows a second"
 )
 
-// niceTop is the end of an axis: a number that people like, not below v.
+// niceTop returns the end of an axis: a round number, not below v.
 func niceTop(v float64, isTime bool) float64 {
 	if isTime {
 		for _, s := range []float64{2, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 2 * 3600, 6 * 3600, 12 * 3600, 24 * 3600} {

@@ -23,16 +23,16 @@ func (p *Pages) Routes(mux *http.ServeMux, slots chan struct{}) {
 		mux.Handle(path, p.Places.Limit(slots, handler))
 	}
 	mux.HandleFunc("GET /live", p.serveLive)
-	mux.HandleFunc("POST /sign-in", p.serveSignIn) // who guesses waits long for each turn, and has no place meanwhile
+	mux.HandleFunc("POST /sign-in", p.serveSignIn) // without a slot: a guesser waits long for each turn
 }
 
-// topicOf is the page that a request asks for, with what its sender may see.
+// topicOf returns the topic of a request, with its caller's rights.
 func (p *Pages) topicOf(r *http.Request, path, query string) topic {
 	return topic{path: path, query: meant(path, query), see: p.Auth.MaySee(r), order: p.takesOrders(r)}
 }
 
-// meant is what a page makes of a query. Each page that is another one is rendered on its
-// own, again and again, so there must not be one for each query that can be written.
+// meant returns the valid parts of a query in a fixed form. Each topic is rendered separately,
+// again and again, so different queries with the same meaning must not make different topics.
 func meant(path, query string) string {
 	given, err := url.ParseQuery(query)
 	if err != nil {
@@ -61,7 +61,8 @@ func meant(path, query string) string {
 	return kept.Encode()
 }
 
-// takesOrders reports whether orders with the token are taken on this connection.
+// takesOrders reports whether the node takes orders with the token on this connection, and the caller
+// is not a reader.
 func (p *Pages) takesOrders(r *http.Request) bool {
 	return p.Do != nil && p.Auth.Enabled(r) && !p.Auth.ReadsOnly(r)
 }
@@ -76,7 +77,7 @@ func (p *Pages) servePage(w http.ResponseWriter, r *http.Request) {
 	p.write(w, r, d)
 }
 
-// write sends a page, with what is of its session.
+// write sends a page, with the data of its session.
 func (p *Pages) write(w http.ResponseWriter, r *http.Request, d *document) {
 	d.SignedIn, d.CSRF = p.Auth.SignedIn(r), p.Auth.CSRF(r)
 	body, err := p.render("document", d)

@@ -11,8 +11,8 @@ import (
 	"baton/internal/operate"
 )
 
-// standing is what an order is about, as it stands: if that is another one by the time the
-// order is given, it is not what was confirmed. "" if there is nothing that could change.
+// standing returns the state that an order applies to. The form carries it. If it has changed
+// when the form arrives, the user has confirmed something else. "": that state cannot change.
 func standing(o operate.Order, s diagnose.Snapshot) string {
 	var about []string
 	switch o.Kind {
@@ -41,7 +41,7 @@ func standing(o operate.Order, s diagnose.Snapshot) string {
 	return digest(strings.Join(slices.Compact(about), "\n"))[:16]
 }
 
-// byNow says what an order would be about by now.
+// byNow says how the state of an order has changed.
 func byNow(o operate.Order, s diagnose.Snapshot) string {
 	switch {
 	case o.Kind == operate.KindCancel:
@@ -56,12 +56,12 @@ func byNow(o operate.Order, s diagnose.Snapshot) string {
 	return cmp.Or(s.Leader.NodeID, "another client") + " leads"
 }
 
-// confirmURL is where an order is confirmed.
+// confirmURL returns the address of the form that confirms an order.
 func confirmURL(o operate.Order) string {
 	return orderURL(o.Kind, "job", o.Job, "run", o.RunID, "letter", o.Letter)
 }
 
-// againURL is where the order of a form is confirmed again.
+// againURL returns the address to confirm the order of a form again.
 func againURL(o operate.Order, form url.Values) string {
 	if group := form.Get("group"); group != "" {
 		return orderURL(o.Kind, "group", group)
@@ -69,8 +69,8 @@ func againURL(o operate.Order, form url.Values) string {
 	return confirmURL(o)
 }
 
-// turns gives each form its turn to be carried out: one, also if a button is pressed twice,
-// or the form is sent again from a page that was gone back to.
+// turns lets each form be carried out only once, even if the user presses the button twice
+// or goes back and sends the form again.
 type turns struct {
 	mu   sync.Mutex
 	list []*turn
@@ -79,14 +79,14 @@ type turns struct {
 // turn is the one time that a form is carried out.
 type turn struct {
 	once     string
-	done     chan struct{} // closed when it is
-	location string        // of what it came to
+	done     chan struct{} // closed at its end
+	location string        // of the page with the outcome
 }
 
-// turnsKept is how many forms are remembered.
+// turnsKept bounds the forms in memory.
 const turnsKept = 256
 
-// claim gives a form its turn; first is false if it has had it, or has it just now.
+// claim gives a form its turn. first is false if the form was or is being carried out.
 func (k *turns) claim(once string) (t *turn, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +101,7 @@ func (k *turns) claim(once string) (t *turn, first bool) {
 	return t, true
 }
 
-// finish ends a turn. If it is not final, nothing was done: the form may be sent again.
+// finish ends a turn. If it is not final, nothing was done, and the form may be sent again.
 func (k *turns) finish(t *turn, location string, final bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

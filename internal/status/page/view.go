@@ -10,7 +10,7 @@ import (
 	"baton/internal/text"
 )
 
-// tone is how a thing is to be taken; the style sheet gives it a colour and the
+// tone grades a thing from good to bad. The style sheet gives it a colour, and the
 // text beside it says the same in words.
 type tone string
 
@@ -22,30 +22,30 @@ const (
 	idle tone = "idle"
 )
 
-// overview is what the first page shows: every judgement and every wording is made here,
-// so that the template only places them.
+// overview has the content of the first page, with every judgement and every wording. The
+// template only places them.
 type overview struct {
-	Known       bool // false: nothing has been read yet, so that an empty list says nothing
+	Known       bool // false: the state has never been read, so an empty list means nothing
 	Leader      leaderView
-	First       []problem // what is to be seen to before all else
-	Then        []problem // and what else there is
+	First       []problem // the most urgent problems
+	Then        []problem // the other problems
 	Verdicts    []verdict
 	Running     []runningView
-	MoreRunning string // how many more run
+	MoreRunning string // the number of further running jobs
 	Locks       []lockView
 	Stores      []storeView
 	Nodes       []nodeView
 	Jobs        []jobView
 	Filter      filterView
-	Dense       bool   // many jobs: a line each
-	MoreJobs    string // of how many jobs those are; empty: of all
-	AllJobs     string // where all of them are shown
+	Dense       bool   // many jobs: one line for each
+	MoreJobs    string // says that the list is cut; empty: it is whole
+	AllJobs     string // the address that shows all jobs
 	Terms       timelineView
 	Events      []eventView
 	AllOff      bool // all jobs are paused
 }
 
-// lockView is an election of its own for some of the jobs.
+// lockView is a separate election for some of the jobs.
 type lockView struct {
 	Tone               tone
 	Key, Leader, Epoch string
@@ -74,7 +74,7 @@ func newLockView(s diagnose.Snapshot, l diagnose.Lock, now time.Time) lockView {
 	return v
 }
 
-// storeView is a Redis in which some jobs have their data.
+// storeView is a Redis with the data of some jobs.
 type storeView struct {
 	Tone                           tone
 	Name, State, Error, Host, Jobs string
@@ -100,23 +100,23 @@ type eventView struct {
 	At                           instant
 	Tone                         tone
 	Event, NodeID, Epoch, Reason string
-	Lock                         string // "": the node's own, or the only one
+	Lock                         string // "": the node's own lock, or the only one
 }
 
-// eventsOnFront is how many events the first page shows; the timeline has all.
+// eventsOnFront bounds the events on the first page; the timeline has all.
 const eventsOnFront = 6
 
-// lanesOnFront is how many locks the first page draws, and lanesOnTimeline the timeline.
+// lanesOnFront bounds the locks that the first page draws, and lanesOnTimeline those of the timeline.
 const lanesOnFront, lanesOnTimeline = 6, 40
 
-// errorsOnFront is how many jobs show their last error, and errorOnFront how much of it:
-// where a database is away all jobs say the same. The page of a job has all.
+// errorsOnFront bounds the jobs that show their last error, and errorOnFront its bytes: while a
+// database does not answer, all jobs have the same error. The page of a job has the whole error.
 const errorsOnFront, errorOnFront = 25, 200
 
-// denseFrom is from how many jobs on each is one line.
+// denseFrom is the least number of jobs for a dense list, one line for each.
 const denseFrom = 12
 
-// newOverview is the first page of s, with the jobs that a filter picks.
+// newOverview returns the first page of s, with the jobs that a filter picks.
 func newOverview(s diagnose.Snapshot, known bool, filter jobFilter, extra extras) overview {
 	now := s.Clock()
 	v := overview{
@@ -125,7 +125,7 @@ func newOverview(s diagnose.Snapshot, known bool, filter jobFilter, extra extras
 		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now),
 	}
 	v.Then = v.problems(s, extra.letters)
-	if v.Leader.Tone == good || s.Error != "" && !s.Redis.OK { // else it is the leader that is to be seen to
+	if v.Leader.Tone == good || s.Error != "" && !s.Redis.OK { // else the leader is the most urgent problem
 		grave := 0
 		for grave < len(v.Then) && v.Then[grave].Tone == bad {
 			grave++
@@ -193,7 +193,7 @@ func (v *overview) addJobs(s diagnose.Snapshot, known bool, filter jobFilter, ex
 	}
 }
 
-// nextRun is when a job is due: while no node leads under its lock no time is promised.
+// nextRun returns the time of a job's next run. While no node leads under its lock, it promises no time.
 func nextRun(s diagnose.Snapshot, j diagnose.Job, known bool, due instant) instant {
 	leader := s.LeaderOf(j)
 	switch {
@@ -217,7 +217,7 @@ func newEvents(events []diagnose.Event, now time.Time) (views []eventView) {
 	return views
 }
 
-// eventsOfAll are the events of all locks, the newest first.
+// eventsOfAll returns the events of all locks, the newest first.
 func eventsOfAll(s diagnose.Snapshot, others map[string][]diagnose.Event, now time.Time) []eventView {
 	views := newEvents(s.Events, now)
 	for _, l := range s.Locks {
@@ -230,7 +230,7 @@ func eventsOfAll(s diagnose.Snapshot, others map[string][]diagnose.Event, now ti
 	return views[:min(len(views), 2*eventsOnTimeline)]
 }
 
-// eventWords is what the node did, or what befell it: it is not the node that is quarantined.
+// eventWords describes an event as an act of the node: it "began a quarantine", since the lock is quarantined and not the node.
 func eventWords(event string) string {
 	switch event {
 	case "won":
@@ -258,30 +258,30 @@ func eventTone(event string) tone {
 	}
 }
 
-// clockShown is from when on a clock's offset is more than the way to Redis and back.
+// clockShown is the least offset of a clock to show. A smaller one may come from the round trip to Redis.
 const clockShown = 100 * time.Millisecond
 
-// seen is when a node last reported, to the second. Up to SeenWithin it is alive as
-// far as can be known, and a number of seconds would look like a fault.
+// seen returns the time of a node's last report, to the second. Up to SeenWithin the node counts
+// as alive, and a number of seconds would look like a fault.
 func seen(n diagnose.Node, s diagnose.Snapshot, now time.Time) instant {
 	i := at(now.Add(-(n.LastSeenAgo + s.Age).Duration()).Round(time.Second).UTC(), now)
 	switch ago := (n.LastSeenAgo + s.Age).Duration(); {
 	case n.ID == s.NodeID && !n.Stale && n.Twin == "":
-		return instant{Near: "now"} // it shows this
+		return instant{Near: "now"} // this node serves the page
 	case ago >= 0 && ago <= diagnose.SeenWithin && !n.Silent():
 		i.Near = "within " + text.Span(diagnose.SeenWithin)
 	}
 	return i
 }
 
-// elapsed is how long something has lasted.
+// elapsed returns the time since a moment as an instant.
 func elapsed(since, now time.Time) instant {
 	i := at(since.UTC(), now)
 	i.Near = text.Span(wholeSeconds(now.Sub(since)))
 	return i
 }
 
-// epoch is the number as logs write it, so that it can be searched for.
+// epoch formats an epoch as the log does, so that a search finds it.
 func epoch(n int64) string {
 	if n == 0 {
 		return ""
@@ -289,10 +289,10 @@ func epoch(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// severity is how alarming a tone is.
+// severity ranks tones; the worst is highest.
 func severity(t tone) int { return map[tone]int{good: 1, warn: 2, bad: 3}[t] }
 
-// worseOf is the more alarming of two tones.
+// worseOf returns the worse of two tones.
 func worseOf(a, b tone) tone {
 	if severity(a) < severity(b) {
 		return b

@@ -12,18 +12,18 @@ import (
 	"baton/internal/text"
 )
 
-// jobFilter is which jobs are shown, and in which order.
+// jobFilter picks the jobs to show, and their order.
 type jobFilter struct {
-	Find string // in name, target, lock or store
+	Find string // a text to find in name, target, lock or store
 	Show string // a kind of [shows]; "": all
-	Sort string // a column of [sorts]; "": what fails first
-	All  bool   // however many there are
+	Sort string // a column of [sorts]; "": failing jobs first
+	All  bool   // no limit on their number
 }
 
-// mostFind is how long a text to find may be.
+// mostFind bounds the bytes of a text to find.
 const mostFind = 64
 
-// shows are the kinds of jobs that can be shown alone.
+// shows has the kinds of jobs that a filter can pick.
 var shows = []struct {
 	name, label string
 	is          func(diagnose.Job, time.Time) bool
@@ -35,11 +35,11 @@ var shows = []struct {
 	{"commands", "Commands", func(j diagnose.Job, _ time.Time) bool { return j.Command }},
 }
 
-// sorts are the columns by which jobs can be sorted.
+// sorts has a comparison for each column that can sort the jobs.
 var sorts = map[string]func(a, b diagnose.Job, rates map[string]float64) int{
 	"name": func(a, b diagnose.Job, _ map[string]float64) int { return strings.Compare(a.Name, b.Name) },
 	"next": func(a, b diagnose.Job, _ map[string]float64) int {
-		if a.NextRun.IsZero() != b.NextRun.IsZero() { // those that are never due come last
+		if a.NextRun.IsZero() != b.NextRun.IsZero() { // jobs without a next run come last
 			return map[bool]int{true: 1, false: -1}[a.NextRun.IsZero()]
 		}
 		return a.NextRun.Compare(b.NextRun)
@@ -78,7 +78,7 @@ func waiting(j diagnose.Job) int64 {
 	return *j.Backlog
 }
 
-// filterOf reads a filter from the query of a page, without what means nothing.
+// filterOf reads a filter from the query of a page. It drops invalid values.
 func filterOf(q url.Values) jobFilter {
 	f := jobFilter{Find: strings.TrimSpace(q.Get("find")), All: q.Get("jobs") == "all"}
 	if len(f.Find) > mostFind {
@@ -95,7 +95,7 @@ func filterOf(q url.Values) jobFilter {
 	return f
 }
 
-// values is the query of a filter.
+// values returns the query of a filter.
 func (f jobFilter) values() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"find": f.Find, "show": f.Show, "sort": f.Sort} {
@@ -109,7 +109,7 @@ func (f jobFilter) values() url.Values {
 	return q
 }
 
-// url is the page with that filter.
+// url returns the address of the page with this filter.
 func (f jobFilter) url() string {
 	if q := f.values().Encode(); q != "" {
 		return "/?" + q
@@ -117,7 +117,7 @@ func (f jobFilter) url() string {
 	return "/"
 }
 
-// has reports whether a job is shown, but for its kind.
+// has reports whether a job contains the text to find.
 func (f jobFilter) has(j diagnose.Job) bool {
 	find := strings.ToLower(f.Find)
 	return find == "" || slices.ContainsFunc([]string{j.Name, j.Target, j.Lock, j.Store}, func(s string) bool {
@@ -125,7 +125,7 @@ func (f jobFilter) has(j diagnose.Job) bool {
 	})
 }
 
-// order sorts jobs; those that are alike stay as the configuration has them, so that rows keep their places.
+// order sorts jobs. Equal ones keep the order of the configuration, so that rows keep their places.
 func (f jobFilter) order(jobs []diagnose.Job, rates map[string]float64, now time.Time, cut bool) []diagnose.Job {
 	by := sorts[f.Sort]
 	if by == nil {
@@ -136,12 +136,12 @@ func (f jobFilter) order(jobs []diagnose.Job, rates map[string]float64, now time
 	return jobs
 }
 
-// filterView is what stands above the jobs.
+// filterView has the controls above the jobs.
 type filterView struct {
 	jobFilter
 	Kinds   []kindView
 	Columns []columnView
-	None    string // no job is shown, although there are some
+	None    string // the message if the filter picks no job
 	Reset   string
 }
 
@@ -151,14 +151,14 @@ type kindView struct {
 	Current           bool
 }
 
-// columnView is a column's head, which sorts by it.
+// columnView is a column's head, a link that sorts by it.
 type columnView struct {
-	Label, URL string // URL "": it sorts nothing
+	Label, URL string // URL "": the column cannot sort
 	Right      bool
-	Order      string // aria-sort; "": the jobs are not sorted by it
+	Order      string // aria-sort; "": another column sorts the jobs
 }
 
-// newFilterView counts what could be shown of jobs.
+// newFilterView returns the controls, with the number of jobs of each kind.
 func newFilterView(f jobFilter, jobs []diagnose.Job, now time.Time) filterView {
 	v := filterView{jobFilter: f, Reset: jobFilter{Sort: f.Sort}.url()}
 	kind := func(name, label string, n int) {
@@ -187,7 +187,7 @@ func newFilterView(f jobFilter, jobs []diagnose.Job, now time.Time) filterView {
 		if c.sort != "" {
 			to := f
 			to.Sort = c.sort
-			if f.Sort == c.sort { // once more: as it was
+			if f.Sort == c.sort { // a second click restores the default order
 				to.Sort, col.Order = "", c.order
 			}
 			col.URL = to.url()
@@ -197,7 +197,7 @@ func newFilterView(f jobFilter, jobs []diagnose.Job, now time.Time) filterView {
 	return v
 }
 
-// chosen are the jobs that are shown of those that there are; all: how many there would be without a limit.
+// chosen returns the jobs to show, in order. all is their number without the limit.
 func (f jobFilter) chosen(jobs []diagnose.Job, rates map[string]float64, now time.Time) (shown []diagnose.Job, all int) {
 	for _, j := range jobs {
 		if f.has(j) && f.is(j, now) {
@@ -222,7 +222,7 @@ func (f jobFilter) is(j diagnose.Job, now time.Time) bool {
 	return true
 }
 
-// ratesNow are the rows a second of the latest samples.
+// ratesNow returns the rows a second of each job in the latest samples.
 func ratesNow(samples []operate.Sample, now time.Time) map[string]float64 {
 	rates := map[string]float64{}
 	for _, s := range samples {

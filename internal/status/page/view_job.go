@@ -10,33 +10,33 @@ import (
 	"baton/internal/text"
 )
 
-// jobPage is everything of one job.
+// jobPage is the page of one job.
 type jobPage struct {
 	Job        jobView
 	Name       string
 	IsCommand  bool
 	IsPaused   bool
 	Overlap    string
-	Definition string   // as resolved; "" for everybody who has not signed in
+	Definition string   // as resolved; "" before signing in
 	Commands   []string // about it, for a terminal
 	Retry      string
 	RetryMS    int64   // of the time in it
-	Until      instant // when its pause ends by itself
+	Until      instant // the end of its pause
 	Plots      *plotsView
 	Durations  *durationsView
 	Running    []runningView
 	Entries    []entryView
-	Older      string // where the history goes on
-	Newest     string // where it begins; "" if it does here
+	Older      string // link to the older part of the history
+	Newest     string // link to its newest part; "": this is it
 	Letters    []letterView
-	Trouble    []string // what could not be read
+	Trouble    []string // the parts that could not be read
 	MayCancel  bool
 	MayVerify  bool
-	Verified   *verifiedView // its last verification; nil: none has ended
-	Operation  string        // the verification or backfill that goes on
+	Verified   *verifiedView // its last finished verification; may be nil
+	Operation  string        // the verification or backfill under way
 }
 
-// entryView is one line of a job's history: a run, or slots that were missed.
+// entryView is one line of a job's history: a run, or missed slots.
 type entryView struct {
 	Run    *runView
 	Since  instant // the first slot of several
@@ -50,7 +50,7 @@ type entryView struct {
 	NodeID string
 }
 
-// overlapWords is what becomes of a slot while an earlier run goes on.
+// overlapWords describes what the job does with a slot while an earlier run goes on.
 func overlapWords(overlap string) string {
 	switch overlap {
 	case "forbid":
@@ -65,7 +65,7 @@ func overlapWords(overlap string) string {
 	return words(overlap)
 }
 
-// missedWhy says a reason as people do.
+// missedWhy puts a reason into plain words.
 func missedWhy(reason string) string {
 	switch reason {
 	case "overlap":
@@ -120,10 +120,10 @@ func newEntries(job string, entries []operate.Entry, now time.Time) (views []ent
 	return views
 }
 
-// entriesShown is how much of a history one page has.
+// entriesShown bounds the entries of a history on one page.
 const entriesShown = 50
 
-// jobNamed finds a job of s; nil if there is none.
+// jobNamed finds a job of s by its name, or returns nil.
 func jobNamed(s diagnose.Snapshot, name string) *diagnose.Job {
 	for i := range s.Jobs {
 		if s.Jobs[i].Name == name {
@@ -172,7 +172,7 @@ func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []ope
 	return v
 }
 
-// verifiedView is how a verification ended.
+// verifiedView is the result of a verification.
 type verifiedView struct {
 	Tone    tone
 	Verdict string
@@ -201,19 +201,19 @@ func newVerifiedView(o *diagnose.Operation, now time.Time) *verifiedView {
 	return v
 }
 
-// runPage is one run, and what it printed.
+// runPage is the page of one run, with its output.
 type runPage struct {
 	Job, JobURL, ID string
-	Live            bool // it goes on
+	Live            bool // the run goes on
 	State           string
 	Tone            tone
 	Facts           []fact
 	Error           string
 	Output          string
-	Command         string // shows it in a terminal
-	Dropped         string // how much before Output is not kept
-	NoOutput        string // why there is none
-	Cancel          string // where it is cancelled
+	Command         string // shows the output in a terminal
+	Dropped         string // says how many bytes before Output are missing
+	NoOutput        string // why Output is empty
+	Cancel          string // link to cancel the run
 }
 
 type fact struct {
@@ -221,7 +221,7 @@ type fact struct {
 	When       instant
 }
 
-// maxOutput is how much of a run's output the page shows: its end.
+// maxOutput bounds the bytes of a run's output on the page, which shows its end.
 const maxOutput = 96 << 10
 
 func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string) runPage {
@@ -271,7 +271,7 @@ func newRunPage(s diagnose.Snapshot, j diagnose.Job, r *diagnose.Run, id string)
 	return v
 }
 
-// show adds what the run printed.
+// show adds the output of the run.
 func (v *runPage) show(o operate.Printed) {
 	v.Live = v.Live || o.Running && v.State == "not known"
 	shown, dropped := o.Text, o.Dropped

@@ -12,13 +12,13 @@ import (
 	"baton/internal/text"
 )
 
-// manyJobs is how many the page shows unasked. It is fetched and compared every second:
-// a few thousand rows would keep a browser busy with nothing else.
+// manyJobs bounds the jobs that the page shows by default. The page changes every second: a few
+// thousand rows would keep a browser busy all the time.
 const manyJobs = 200
 
 type jobView struct {
 	Name, Target, Lock    string
-	Store                 string // from which it reads; "": the Redis that has the lock
+	Store                 string // the store that it reads; "": the Redis of the lock
 	URL                   string
 	Words, Schedule, Zone string
 	Next                  instant
@@ -28,18 +28,18 @@ type jobView struct {
 	On                    string  // the node
 	SoFar                 string  // "1,200 rows of 5,000 changes"
 	Last                  *runView
-	NoLast                string // in its place: "never", or nothing to say of one that is kept running
+	NoLast                string // shown without an ended run: "never", or "–" while the last known run goes on
 	Failures              string // "3 failures in a row"
 	Overdue               string // "late: due at 18:30:00 UTC"
 	OverdueMS             int64  // of that time
 	Unscheduled           string // "not scheduled by db2, which leads"
 	Backlog, Lag          string
-	Uncounted             string // why the backlog is not known
+	Uncounted             string // why the backlog is unknown
 	LagTone               tone
 	Spark                 *spark
 	Strip                 *strip
 	Rate                  string // rows a second
-	Printed               string // the last line that a command printed that failed
+	Printed               string // the last line of a failed command's output
 }
 
 type runView struct {
@@ -49,16 +49,16 @@ type runView struct {
 	URL                         string
 }
 
-// runningView is a run that goes on.
+// runningView is a run under way.
 type runningView struct {
 	Job, URL, JobURL, On, SoFar, Trigger, By string
 	Started                                  instant
 }
 
-// manyRunning is how many the first page lists.
+// manyRunning bounds the running jobs on the first page.
 const manyRunning = 5
 
-// runsOf are all runs of a job that go on.
+// runsOf returns all runs of a job that are under way.
 func runsOf(j diagnose.Job) []diagnose.Run {
 	if len(j.Open) == 0 && j.Running != nil {
 		return []diagnose.Run{*j.Running}
@@ -88,7 +88,7 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 		Next: atOwn(j.NextRun, now, j.TimeZone), Last: newRunView(j.Name, j.Ended(), now), URL: jobURL(j.Name),
 	}
 	if r := j.LastRun; j.Command && r != nil && runTone(r.State) == bad {
-		v.Printed = text.Clip(visible(r.Output), errorOnFront) // of the public state it is empty
+		v.Printed = text.Clip(visible(r.Output), errorOnFront) // empty in the public state
 	}
 	v.NoLast = "never"
 	if j.LastRun != nil {
@@ -141,7 +141,7 @@ func newJobView(j diagnose.Job, now time.Time) jobView {
 	return v
 }
 
-// soFar is the progress that a run has reported.
+// soFar returns the progress that a run has reported.
 func soFar(r diagnose.Run) string {
 	switch {
 	case r.Backlog != nil:
@@ -172,7 +172,7 @@ func newRunView(job string, r *diagnose.Run, now time.Time) *runView {
 	if r.NodeID != "" {
 		v.Summary += ", on " + r.NodeID
 	}
-	if r.Trigger != "schedule" && r.Trigger != "" { // the usual one says nothing
+	if r.Trigger != "schedule" && r.Trigger != "" { // omit the usual trigger
 		v.Summary += ", " + words(r.Trigger)
 	}
 	if r.Dead > 0 {
@@ -199,8 +199,8 @@ func runTone(state string) tone {
 	}
 }
 
-// worstFirst orders jobs by how much they concern an operator, and those of a kind as
-// the configuration has them, so that rows keep their places. Where not all are shown (cut) what runs is among them.
+// worstFirst sorts jobs by urgency: failing or late ones first, then paused ones. Within a kind they keep the
+// order of the configuration, so that rows keep their places. If the list is cut, running jobs come next.
 func worstFirst(jobs []diagnose.Job, now time.Time, cut bool) []diagnose.Job {
 	rank := func(j diagnose.Job) int {
 		switch {

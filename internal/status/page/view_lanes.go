@@ -11,34 +11,34 @@ import (
 	"baton/internal/text"
 )
 
-// laneView is one lock: who led under it, and when no node did.
+// laneView is one lock, with its terms and the gaps between them.
 type laneView struct {
 	Lock, Text string
 	Bars       []bar
 	Gaps       []bar
 }
 
-// bar is a term or a gap, in percent of the time that is shown.
+// bar is a term or a gap, in percent of the window.
 type bar struct {
 	X, Width, Text string
 	MS             int64  // of the time in Text
 	Class          string // its colour
-	Label, Fits    string // what stands in it, and where there is room for that
+	Label, Fits    string // the text inside, and the screens with room for it (see fits)
 }
 
 // colourView is a node and its colour.
 type colourView struct{ Node, Class string }
 
-// tickView is a moment at the axis.
+// tickView is a moment on the axis.
 type tickView struct {
 	X, Text, Form, Class string
 	MS                   int64
 }
 
-// nodeColours is how many colours the style sheet has for nodes.
+// nodeColours is the number of colours that the style sheet has for nodes.
 const nodeColours = 8
 
-// coloursOf gives each node a colour by its id. Of two that would have the same one the later gets the next that is free.
+// coloursOf gives each node a colour by the hash of its id. If the colour is taken, the node gets the next free one.
 func coloursOf(ids []string) map[string]string {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	taken, colours := [nodeColours]bool{}, map[string]string{}
@@ -57,11 +57,11 @@ func coloursOf(ids []string) map[string]string {
 // lockHistory is a lock with its events.
 type lockHistory struct {
 	key   string
-	state diagnose.Snapshot // as if that were the node's own lock
+	state diagnose.Snapshot // as if this were the node's own lock
 	terms []term
 }
 
-// historiesOf are all locks of s, the node's own first. others are the events of the further ones.
+// historiesOf returns all locks of s, the node's own first. others has the events of the further ones.
 func historiesOf(s diagnose.Snapshot, others map[string][]diagnose.Event, now time.Time) []lockHistory {
 	all := []lockHistory{{key: s.LockKey, state: s}}
 	for _, l := range s.Locks {
@@ -78,13 +78,13 @@ func historiesOf(s diagnose.Snapshot, others map[string][]diagnose.Event, now ti
 	return all
 }
 
-// timelineRanges are the spans to choose from; 0: all that is known.
+// timelineRanges has the spans to choose from; 0: the whole known history.
 var timelineRanges = []struct {
 	name, label string
 	span        time.Duration
 }{{"1h", "1 h", time.Hour}, {"1d", "1 day", 24 * time.Hour}, {"7d", "7 days", 7 * 24 * time.Hour}, {"", "All", 0}}
 
-// newTimeline draws all locks of s over the span that a query names. most bounds how many locks.
+// newTimeline draws the locks of s, at most most of them, over the span that a query names.
 func newTimeline(s diagnose.Snapshot, others map[string][]diagnose.Event, span string, most int, now time.Time) timelineView {
 	histories := historiesOf(s, others, now)
 	from, known := now, 0
@@ -175,7 +175,7 @@ func newTermView(t term, now time.Time) termView {
 	return v
 }
 
-// window is the time that is shown.
+// window is the span of time that the page shows.
 type window struct{ from, to time.Time }
 
 // lane draws the terms of a lock, and the gaps between them.
@@ -195,7 +195,7 @@ func (w window) lane(h lockHistory, colours map[string]string) laneView {
 		until := w.to
 		if i+1 < len(h.terms) {
 			until = h.terms[i+1].from
-		} else if t.open || h.state.Error != "" || h.state.Leader != nil { // led, by another program too, or not known
+		} else if t.open || h.state.Error != "" || h.state.Leader != nil { // a node or another program leads, or it is unknown
 			break
 		}
 		kind, why := gapOf(t, until, i+1 == len(h.terms) && h.state.Paused != nil)
@@ -214,7 +214,7 @@ func (w window) lane(h lockHistory, colours map[string]string) laneView {
 	return v
 }
 
-// gapOf is how the time after a term is to be taken in which no node led, and why none did.
+// gapOf grades the time without a leader after a term, and gives the reason for it.
 func gapOf(t term, until time.Time, paused bool) (kind tone, why string) {
 	switch {
 	case t.paused || paused && t.inOrder:
@@ -225,7 +225,7 @@ func gapOf(t term, until time.Time, paused bool) (kind tone, why string) {
 	return bad, ": " + t.node + " " + t.why
 }
 
-// share is which part of the window a span has.
+// share returns the part of the window that a span takes.
 func (w window) share(from, to time.Time) float64 {
 	if from.Before(w.from) {
 		from = w.from
@@ -245,8 +245,8 @@ func (w window) bar(from, to time.Time, said string) *bar {
 	}
 }
 
-// fits is on which screens a label has room in a part of a lane: "" on all, "mid" on those that are not narrow, "wide" on the
-// widest, "none" on none.
+// fits returns the screens where a label fits into a share of a lane: "" on all, "mid" on medium and wide ones, "wide" only
+// on wide ones, "none" on no screen.
 func fits(label string, share float64) string {
 	const letter, margin = 7.5, 14
 	const narrow, mid, wide = 300, 500, 1080
@@ -262,17 +262,18 @@ func fits(label string, share float64) string {
 	return "none"
 }
 
-// tickSteps are distances of ticks that people like.
+// tickSteps has round distances between ticks.
 var tickSteps = []time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour,
 	14 * 24 * time.Hour, 28 * 24 * time.Hour, 91 * 24 * time.Hour, 365 * 24 * time.Hour,
 }
 
-// mostTicks is how many ticks an axis has.
+// mostTicks bounds the ticks of an axis.
 const mostTicks = 7
 
-// ticks are moments between two others, with their times. Near the ends there is none, where other times stand.
+// ticks returns round moments between from and to, with their labels. It leaves out those near the ends, where the
+// labels of from and to stand.
 func ticks(from, to time.Time) (all []tickView) {
 	span := to.Sub(from)
 	step := tickSteps[len(tickSteps)-1]
@@ -296,7 +297,7 @@ func ticks(from, to time.Time) (all []tickView) {
 			continue
 		}
 		t := tickView{X: fmt.Sprintf("%.3f%%", x), Text: tick.UTC().Format(layout), Form: form, MS: tick.UnixMilli()}
-		if (tick.UnixNano()/int64(step))%2 != 0 || x < 10 || x > 80 { // there is no room for it where lanes are short
+		if (tick.UnixNano()/int64(step))%2 != 0 || x < 10 || x > 80 { // narrow screens have no room for it
 			t.Class = "odd"
 		}
 		all = append(all, t)

@@ -20,9 +20,9 @@ type leaderView struct {
 	Since    instant
 	Held     instant // Near: "2 h 3 min"
 	Lease    *leaseView
-	Pauses   bool   // somebody has paused it
-	Next     string // what to do; "" where all is well
-	Command  string // by which that is done; "" without
+	Pauses   bool   // an operator has paused the election
+	Next     string // the advice; "" if all is well
+	Command  string // the command for it; "" without
 }
 
 type leaseView struct {
@@ -93,8 +93,8 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 	}
 }
 
-// newLeaseView counts the lease down by the Snapshot's age: it goes on ending while
-// Redis cannot be asked.
+// newLeaseView reduces the lease by the Snapshot's age: the lease runs down even while
+// Redis does not answer.
 func newLeaseView(l *diagnose.Leader, age text.Seconds, now time.Time) *leaseView {
 	if l.LeaseLeft < 0 || l.TTL <= 0 {
 		return nil
@@ -111,12 +111,12 @@ func newLeaseView(l *diagnose.Leader, age text.Seconds, now time.Time) *leaseVie
 	return v
 }
 
-// handedOver says who has given the lead up.
+// handedOver names the node that gave up the lead.
 func handedOver(e *diagnose.Event) string {
 	return sentence(cmp.Or(e.NodeID, "an unnamed node") + " has given the lead up in order: the next leader takes it within seconds")
 }
 
-// vacantNext is what to do while no node leads.
+// vacantNext returns the advice while no node leads.
 func vacantNext(s diagnose.Snapshot) (next, command string) {
 	if s.Count().MayLead > 0 {
 		return "Wait some seconds. If it stays so, ask why:", "baton explain"

@@ -12,33 +12,33 @@ import (
 	"baton/internal/text"
 )
 
-// lettersPage are dead letters: records that did not fit their table.
+// lettersPage is a page of dead letters: records that did not fit their table.
 type lettersPage struct {
-	Job     string // of that alone; "": of all
+	Job     string // only the letters of this job; "": of all
 	Groups  []groupView
-	Group   *groupView // of that alone; nil: of all
+	Group   *groupView // only the letters of this group; nil: of all
 	Letters []letterView
-	Newer   string // where the list goes on; "": it does not
+	Newer   string // link to the previous part of the list; "": none
 	Older   string
-	More    bool     // than the page has places for
-	Trouble []string // what could not be read
-	Secret  bool     // records are shown after signing in only
+	More    bool     // there are more letters than all pages can show
+	Trouble []string // the parts that could not be read
+	Secret  bool     // records are visible only after signing in
 }
 
-// groupView are the dead letters of a job that have the same reason.
+// groupView is a group of a job's dead letters with the same reason.
 type groupView struct {
 	Job, JobURL, Database, Reason, Count string
 	Newest                               instant
 	URL, Replay, Drop                    string
 }
 
-// groupID names a group in addresses, which show nothing of a reason that way.
+// groupID names a group in addresses. It is a hash, so that addresses do not reveal the reason.
 func groupID(r operate.LetterReason) string {
 	sum := sha256.Sum256([]byte(r.Job + "\n" + r.Database + "\n" + r.Reason))
 	return hex.EncodeToString(sum[:8])
 }
 
-// groupsShown is how many groups the page lists.
+// groupsShown bounds the groups on the page.
 const groupsShown = 20
 
 func newGroup(r operate.LetterReason, now time.Time, see bool) groupView {
@@ -53,7 +53,7 @@ func newGroup(r operate.LetterReason, now time.Time, see bool) groupView {
 	return v
 }
 
-// lettersURL is a page of the dead letters of a job, of a group, or of all.
+// lettersURL returns the address of a page of dead letters: those of a job or a group, or all.
 func lettersURL(job, group string, page int) string {
 	q := url.Values{}
 	if job != "" {
@@ -71,7 +71,7 @@ func lettersURL(job, group string, page int) string {
 	return "/dead-letters?" + q.Encode()
 }
 
-// pageNumber is the number of a page in a query; at most lettersPages.
+// pageNumber returns the number of a page in a query; 1 if it is not between 1 and lettersPages.
 func pageNumber(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > lettersPages {
@@ -84,13 +84,13 @@ type letterView struct {
 	ID, Job, JobURL, Database string
 	Why, Record               string
 	When                      instant
-	Replay, Drop              string // where that is done
+	Replay, Drop              string // links to these orders
 }
 
-// lettersShown is how many one page has, lettersPages how many pages there are.
+// lettersShown bounds the letters on one page, lettersPages the pages.
 const lettersShown, lettersPages = 100, 10
 
-// maxRecord keeps a page of many records small.
+// maxRecord bounds the bytes of a record, to keep a page of many records small.
 const maxRecord = 400
 
 func newLetters(letters []operate.Letter, now time.Time, see bool) (views []letterView) {
@@ -113,7 +113,7 @@ func newLetters(letters []operate.Letter, now time.Time, see bool) (views []lett
 	return views
 }
 
-// orderURL is the page that asks whether an order is meant. pairs are names and values.
+// orderURL returns the address of the form that confirms an order. pairs are names and values.
 func orderURL(a operate.Kind, pairs ...string) string {
 	q := url.Values{"action": {string(a)}}
 	for i := 0; i+1 < len(pairs); i += 2 {

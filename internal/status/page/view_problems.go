@@ -10,20 +10,19 @@ import (
 	"baton/internal/text"
 )
 
-// problem is something to do, in plain words.
+// problem is a fault and its remedy, in plain words.
 type problem struct {
 	Tone      tone
 	What      string // "Jobs: 1 of 7 failing"
-	Note      string // of which
-	Next      string // what to do
-	Command   string // by which that is done; "" without
-	Link, See string // where, and what that is called
-	Say       string // read out when it comes up; without figures
+	Note      string // details, such as the names of those jobs
+	Next      string // the advice
+	Command   string // the command for it; "" without
+	Link, See string // a link and its text
+	Say       string // read out by screen readers when it appears; without figures
 }
 
-// problems are what there is to do, the worst first: nothing where all is well. What is
-// wrong with the leader stands in its own part of the page. Where the state cannot be read
-// that is the problem.
+// problems returns the problems of the page, the worst first. Those of the leader have their own
+// part of the page. If the state could not be read, that is the only problem.
 func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	wrong := diagnose.Problems(s)
 	if s.Error == "" {
@@ -36,7 +35,7 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: cmp.Or(v.Detail, v.Note), Next: v.Next,
 			Command: v.Command, Link: v.Link, Say: v.Say}
 		if v.Question == nodesQuestion {
-			p.What, p.Note = v.Question+": "+v.Note, "" // how many live is no problem
+			p.What, p.Note = v.Question+": "+v.Note, "" // the number of live nodes is no problem
 		}
 		if v.Link != "" {
 			p.See = "Open " + v.Of
@@ -44,10 +43,10 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 		all = append(all, p)
 	}
 	if s.Error != "" {
-		return all // all else is how it was, and may have come of that
+		return all // the rest is old, and may be a consequence
 	}
 	if troubles := nodeTroubles(wrong); len(troubles) > 0 {
-		for _, t := range troubles[1:] { // the verdict has the first
+		for _, t := range troubles[1:] { // the verdict shows the first
 			all = append(all, problem{Tone: t.tone, What: nodesQuestion + ": " + t.note, Next: t.next, Command: t.command})
 		}
 	}
@@ -87,7 +86,7 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 	return all
 }
 
-// storeProblem is a store that is away. Its jobs fail, and no others.
+// storeProblem reports a store that does not answer. Only its own jobs fail.
 func storeProblem(s diagnose.Snapshot, p diagnose.Problem) problem {
 	at := slices.IndexFunc(s.Stores, func(store diagnose.Store) bool { return store.Name == p.Store })
 	store := s.Stores[at]
@@ -106,7 +105,7 @@ func inStore(store string) string {
 	return " in store " + store
 }
 
-// toneOf is how grave a problem is.
+// toneOf returns the tone of a problem.
 func toneOf(p diagnose.Problem) tone {
 	if p.Grave {
 		return bad
@@ -114,8 +113,8 @@ func toneOf(p diagnose.Problem) tone {
 	return warn
 }
 
-// lockProblems are those of locks that some of the jobs have of their own. While no node leads at
-// all, that is what there is to see to.
+// lockProblems returns the problems of the separate locks of some jobs. While no node leads under this
+// node's own lock either, it omits free locks: the page shows that problem in the leader's part.
 func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem) {
 	for _, w := range wrong {
 		at := slices.IndexFunc(s.Locks, func(l diagnose.Lock) bool { return l.Key == w.Lock })
@@ -138,13 +137,13 @@ func lockProblems(s diagnose.Snapshot, wrong []diagnose.Problem) (all []problem)
 	return all
 }
 
-// trouble is something amiss with nodes, and what to do about it.
+// trouble is a fault of nodes and its remedy.
 type trouble struct {
 	tone                tone
 	note, next, command string
 }
 
-// nodeTroubles are what is amiss with nodes that lead or could, the worst first.
+// nodeTroubles returns the faults of nodes that lead or could lead, the worst first.
 func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 	for _, kind := range []struct {
 		codes               []diagnose.Code

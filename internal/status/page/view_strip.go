@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// stripWidth and stripHeight are a strip's own units, markWidth those of one run.
+	// stripWidth and stripHeight are the size of a strip in its own units, markWidth the width of one run.
 	stripWidth, stripHeight = markWidth * operate.MostRecent, 14
 	markWidth, markLeast    = 4, 3
-	// stripScale is the least duration that fills the height: differences between short ones mean nothing.
+	// stripScale is the least duration that fills the height, since differences between short runs mean nothing.
 	stripScale = time.Second
 )
 
-// strip is the latest runs of a job, one mark each, the newest on the right: its colour is how the run
-// ended, its height how long it took.
+// strip draws the latest runs of a job, one mark each, the newest on the right. The colour of a mark
+// is the run's result, its height the duration.
 type strip struct {
 	Marks []marks
-	Text  string // says the same
+	Text  string // the same in words
 }
 
-// marks are those of one colour, as a path.
+// marks has the marks of one colour as a path.
 type marks struct {
 	Tone tone
 	Path string
 }
 
-// newStrip draws runs, the oldest first; nil: there are none.
+// newStrip draws runs, the oldest first. It returns nil without runs.
 func newStrip(runs []operate.Brief) *strip {
 	if len(runs) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func newStrip(runs []operate.Brief) *strip {
 		}
 		x := stripWidth - (len(runs)-i)*markWidth + markWidth/2
 		height := markLeast + int(math.Round((stripHeight-markLeast)*math.Sqrt(float64(r.Duration.Duration())/scale)))
-		fmt.Fprintf(paths[t], "M%d 0V%d", x, min(height, stripHeight)) // the style sheet turns it over
+		fmt.Fprintf(paths[t], "M%d 0V%d", x, min(height, stripHeight)) // the style sheet flips it vertically
 	}
 	s := &strip{Text: stripText(runs)}
 	for _, t := range []tone{good, bad, warn, busy, idle} {
@@ -64,7 +64,7 @@ func longest(runs []operate.Brief) (most time.Duration) {
 	return most
 }
 
-// briefTone is how a run ended. Missed slots and lost runs are not failures.
+// briefTone returns the tone of a run's result. Missed slots and lost runs are not failures.
 func briefTone(r operate.Brief) tone {
 	switch r.State {
 	case "missed", "lost":
@@ -75,7 +75,7 @@ func briefTone(r operate.Brief) tone {
 	return runTone(r.State)
 }
 
-// stripText says how many ended how, and how long they took.
+// stripText counts the runs by result, and gives their durations.
 func stripText(runs []operate.Brief) string {
 	var parts []string
 	count := map[string]int{}
@@ -97,7 +97,7 @@ func stripText(runs []operate.Brief) string {
 	return said
 }
 
-// durations are the shortest and the longest of runs that ran.
+// durations returns the shortest and the longest duration; it skips missed slots.
 func durations(runs []operate.Brief) (least, most time.Duration) {
 	first := true
 	for _, r := range runs {
@@ -113,24 +113,24 @@ func durations(runs []operate.Brief) (least, most time.Duration) {
 	return least, most
 }
 
-// durationsView are the latest runs of a job, a bar each, with what each was.
+// durationsView draws the latest runs of a job, one bar with a text each.
 type durationsView struct {
 	Text, Top string
 	Bars      []durationBar
 }
 
-// durationBar is one run, or slots that were missed.
+// durationBar is one run, or missed slots.
 type durationBar struct {
 	X, Y, Height int
 	Tone         tone
-	Text, URL    string // URL "": it has no page
+	Text, URL    string // URL "": no page
 	MS           int64  // of the time in Text
 }
 
-// barWidth is the room of one run, in the units of a plot.
+// barWidth is the width of one run, in the units of a plot.
 const barWidth = plotWidth / operate.MostRecent
 
-// newDurations draws the latest runs of a job; nil: there are none.
+// newDurations draws the latest runs of a job. It returns nil without runs.
 func newDurations(job string, runs []operate.Brief, now time.Time) *durationsView {
 	if len(runs) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func newDurations(job string, runs []operate.Brief, now time.Time) *durationsVie
 	return v
 }
 
-// durationTop is the end of the axis of durations: a number that people like, not below the longest.
+// durationTop returns the end of the axis of durations: a round number, not below the longest.
 func durationTop(most time.Duration) time.Duration {
 	if most <= time.Second {
 		return time.Duration(niceTop(float64(most.Milliseconds()), false)) * time.Millisecond
@@ -160,7 +160,7 @@ func durationTop(most time.Duration) time.Duration {
 	return time.Duration(niceTop(most.Seconds(), true) * float64(time.Second))
 }
 
-// briefText says what a run was.
+// briefText describes a run in words.
 func briefText(r operate.Brief, now time.Time) string {
 	said := at(r.Started.UTC(), now).Clock + ": "
 	switch {

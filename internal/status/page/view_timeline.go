@@ -7,7 +7,7 @@ import (
 	"baton/internal/diagnose"
 )
 
-// timelineView is which node led when, under each lock.
+// timelineView draws the terms of nodes under each lock.
 type timelineView struct {
 	Lanes    []laneView
 	Legend   []colourView
@@ -16,7 +16,7 @@ type timelineView struct {
 	From, To instant
 	Text     string // the same in words, for screen readers
 	Events   []eventView
-	Cut      bool // there may have been more before
+	Cut      bool // there may be earlier terms
 	Many     bool // more than one lock
 	MoreRows string
 	Ranges   []rangeView
@@ -28,12 +28,12 @@ type termView struct {
 	Lock, Colour          string
 	From, To              instant
 	For                   string
-	Held                  instant // of one that goes on
+	Held                  instant // of a term that goes on
 	Tone                  tone
-	Open, Cut             bool // it goes on; it began before what is known
+	Open, Cut             bool // the term goes on; it began before the known history
 }
 
-// term is what one node had of the lead under a lock.
+// term is one node's time as leader under a lock.
 type term struct {
 	lock           string
 	node, why, won string
@@ -41,11 +41,11 @@ type term struct {
 	from, to       time.Time
 	tone           tone
 	open, cut      bool
-	inOrder        bool // its leader gave the lead up
-	paused         bool // since an operator wanted no leader
+	inOrder        bool // the leader gave up the lead
+	paused         bool // it ended because an operator paused the election
 }
 
-// terms are those of the events, the oldest first.
+// terms returns the terms in the events, the oldest first.
 func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	var current *term
 	end := func(at time.Time, why string, t tone) {
@@ -63,12 +63,12 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 			}
 			current = &term{node: e.NodeID, epoch: e.Epoch, from: e.At, won: clip(e.Reason)}
 		case "lost", "expired", "stepped_down", "released":
-			if current == nil && i == len(s.Events)-1 { // the term began earlier
+			if current == nil && i == len(s.Events)-1 { // the term began before the known history
 				current = &term{node: e.NodeID, epoch: e.Epoch, from: e.At.Add(-time.Minute), cut: true}
 			}
 			if current != nil && current.node == e.NodeID {
 				at := e.At
-				if e.Event == "expired" { // written by the next leader, maybe long after
+				if e.Event == "expired" { // written by the next leader, perhaps much later
 					at = leaseOver(e.Over, current.from, ledUntil(s, *current, e.At, now))
 				}
 				current.inOrder, current.paused = e.InOrder(), e.Code == "paused"
@@ -96,7 +96,7 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	return all
 }
 
-// leaseOver is the end of a term's lease, if that is known to lie within the term.
+// leaseOver returns the end of a term's lease if it lies between from and by, else by.
 func leaseOver(lease, from, by time.Time) time.Time {
 	if lease.After(from) && lease.Before(by) {
 		return lease
@@ -104,9 +104,9 @@ func leaseOver(lease, from, by time.Time) time.Time {
 	return by
 }
 
-// ledUntil is when a term ended at the latest whose end was not seen, but that was over by a
-// time: its node last reported while it led, and would have reported again. Where
-// it has reported since, that is not known.
+// ledUntil returns the latest possible end of a term that was over at by, but whose end no node
+// recorded. A silent node that led at its last report led at most SeenWithin longer, since it would
+// have reported again. For any other node the end is unknown, and ledUntil returns by.
 func ledUntil(s diagnose.Snapshot, t term, by, now time.Time) time.Time {
 	for _, n := range s.Nodes {
 		heard := now.Add(-(n.LastSeenAgo + s.Age).Duration())
@@ -118,7 +118,7 @@ func ledUntil(s diagnose.Snapshot, t term, by, now time.Time) time.Time {
 	return by
 }
 
-// ended is why a term ended.
+// ended returns the reason why a term ended.
 func ended(e diagnose.Event) string {
 	why := words(e.Event)
 	if reason := e.Why(); reason != "" {

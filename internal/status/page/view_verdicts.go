@@ -10,17 +10,17 @@ import (
 	"baton/internal/text"
 )
 
-// verdict answers one question in one word, and says what to do about it.
+// verdict is a question with a short answer, and the advice.
 type verdict struct {
 	Tone     tone
 	Question string
 	Answer   string
 	Note     string
-	Detail   string // more of it than fits beside others; "": Note is all
-	Next     string // what to do; "" where all is well
-	Command  string // by which that is done; "" without
-	Link, Of string // the page of a job that shows more, and its name; "" without
-	Say      string // read out when it comes up; without figures, which would chatter
+	Detail   string // a longer Note, where there is room; "": only Note
+	Next     string // the advice; "" if all is well
+	Command  string // the command for it; "" without
+	Link, Of string // the page of a job with more, and the job's name; "" without
+	Say      string // read out by screen readers when it appears; without figures, which change all the time
 }
 
 // dataVerdict answers whether the database is behind Redis.
@@ -61,7 +61,7 @@ func dataVerdict(s diagnose.Snapshot) verdict {
 	return v
 }
 
-// waitingOf is how many changes wait: no number where none was counted.
+// waitingOf says how many changes wait, or that their number is unknown.
 func waitingOf(d diagnose.Data) string {
 	switch {
 	case d.Uncounted == 0:
@@ -72,7 +72,7 @@ func waitingOf(d diagnose.Data) string {
 	return "at least " + text.Count(d.Waiting, "change") + " waiting"
 }
 
-// about says what to do about a job.
+// about sets the advice for a job.
 func (v *verdict) about(s diagnose.Snapshot, j diagnose.Job) {
 	v.Next, v.Command, v.Link, v.Of = jobNext(s, j), s.WhatNow(j).Command(j), jobURL(j.Name), j.Name
 }
@@ -85,7 +85,7 @@ func namesOf(jobs []diagnose.Job) string {
 	return text.Names(names, namesShown)
 }
 
-// jobNext is what to do about a job that fails or is late.
+// jobNext returns the advice for a job that fails or is late.
 func jobNext(s diagnose.Snapshot, j diagnose.Job) string {
 	switch s.WhatNow(j) {
 	case diagnose.NextRead:
@@ -105,7 +105,7 @@ func jobNext(s diagnose.Snapshot, j diagnose.Job) string {
 	return "No run has succeeded since it was due: see its history, and run it."
 }
 
-// whyShown is how much of an error stands at the top of the page.
+// whyShown bounds the bytes of an error at the top of the page.
 const whyShown = 160
 
 // jobsVerdict answers whether the last runs succeeded.
@@ -188,7 +188,7 @@ func redisVerdict(s diagnose.Snapshot, now time.Time) verdict {
 	return v
 }
 
-// nodesVerdict answers who would take over.
+// nodesVerdict answers whether a node could take over.
 func nodesVerdict(s diagnose.Snapshot, known bool) verdict {
 	count := s.Count()
 	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", count.Live),
