@@ -1,4 +1,4 @@
-// Package api is the JSON API, by which programs read a node's state and give it orders.
+// Package api is the JSON API: programs use it to read a node's state and to give orders.
 package api
 
 import (

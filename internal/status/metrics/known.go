@@ -7,8 +7,8 @@ import (
 	"baton/internal/diagnose"
 )
 
-// currentFor is the age up to which a job's last state is shown unchanged. The node normally reads
-// the state again before. If it is older, the servers do not answer, and the lateness grows with time.
+// currentFor limits the age of a job's state that is shown unchanged. The node normally reads the
+// state again before. If it is older, the servers do not answer, and the lateness grows with time.
 const currentFor = time.Minute
 
 // knownJob is the last state of a job that this node has read, leader or not. It stays after the

@@ -102,8 +102,8 @@ func runBuckets() []float64 {
 	return []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
 }
 
-// coarseFrom is the number of jobs from which on their histograms have few buckets: each bucket of
-// each job is a series on every node, and each series costs the metrics server memory.
+// coarseFrom is the least number of jobs for histograms with few buckets: each bucket of each job is
+// a series on every node, and each series costs the metrics server memory.
 const coarseFrom = 500
 
 // few keeps only every fifth bound if there are many jobs.
