@@ -35,7 +35,7 @@ func examineConfig(c config.Config, self bool) []Finding {
 			"10s, unless a takeover must be faster")
 	}
 	examineListener(c.HTTP, r)
-	if !self { // with the part of the jobs that is under one lock
+	if !self { // a node passes only the jobs under one lock
 		examineStores(c, r)
 	}
 	examineGrace(c, r)
@@ -146,7 +146,7 @@ func examineRuns(ctx context.Context, c config.Config, under func(lockKey string
 		}
 		runs, err := under(j.Lock).Runs(ctx, j.Name, lastRuns)
 		if err != nil || len(runs) < enoughRuns {
-			continue // what is wrong with Redis is found there
+			continue // the checks of Redis report the problem
 		}
 		r.subject = jobSubject(j.Name)
 		r.tooLong(j, slots, medianOf(runs))

@@ -55,7 +55,7 @@ func examineStages(ctx context.Context, c config.Config, stores site.Stores, led
 	defer cancel()
 	all, err := tasks.All(c, stores)
 	if err != nil {
-		return nil // the check of the configuration says so: whose the stages of that job are is not known
+		return nil // the check of the configuration reports it; the stages of such a job cannot be told from others
 	}
 	left, err := staging.NewStages(func() map[string]*redisconn.Store { return stores }, ledger).Left(ctx, tasks.StagedBy(all))
 	for _, s := range left {

@@ -45,7 +45,7 @@ func unitProperties() string {
 type unit struct {
 	name  string // as people write it: without .service
 	shown map[string]string
-	text  map[string][]string // of its files, as they are in force
+	text  map[string][]string // the directives of its files that are in force
 }
 
 // examineUnit checks how systemd runs baton on this host.

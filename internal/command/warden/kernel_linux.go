@@ -54,7 +54,7 @@ func keepDescriptors() {
 	}
 }
 
-// calledByBaton: who calls us by hand has no socket for us.
+// calledByBaton reports whether baton started this process: a caller by hand has no socket for us.
 func calledByBaton() bool {
 	kind, err := syscall.GetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_TYPE)
 	return err == nil && kind == syscall.SOCK_STREAM

@@ -55,8 +55,8 @@ type Abdicator struct {
 	cool time.Duration // and its cool-down; 0: none yet
 }
 
-// coolDown is for how long a node stands aside at least, for what; over is closed when it
-// does no longer.
+// coolDown is the minimum time for which a node stands aside, and the reason. over is closed
+// when the node no longer stands aside.
 type coolDown struct {
 	lasts  time.Duration
 	reason string

@@ -36,7 +36,7 @@ type Inventory struct {
 	Hash              string    // of Config
 	Since             time.Time // since when Config is in force; the same jobs keep it over a reload
 	Databases, Probes site.Databases
-	Stores            site.Stores // but for that of the lock they are the inventory's own
+	Stores            site.Stores // the inventory owns them, except that of the lock
 	Tasks             []work.Task
 	sums              map[string]string // of the databases' data source names
 	uses              map[use]*atomic.Int64

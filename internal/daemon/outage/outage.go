@@ -61,9 +61,9 @@ func New(log *zap.Logger) *Outage {
 	return &Outage{log: log, spoken: map[string]time.Time{}}
 }
 
-// Tried notes an attempt of a job to record something in Redis. An error that says nothing
-// of the server is no news. A start that was held back made no attempt; if an outage lasts,
-// that is why.
+// Tried notes an attempt of a job to record something in Redis. It ignores an error that says
+// nothing about the server. A start that was held back made no attempt; if an outage lasts, the
+// outage held it back.
 func (o *Outage) Tried(name string, err error) {
 	if o == nil {
 		return
@@ -135,8 +135,8 @@ func (o *Outage) Lost(lock string, err error) {
 	o.fails(code, err, func() { o.locks[lock] = true })
 }
 
-// NotRenewed counts a renewal that has failed. It begins no outage: that is the election's to
-// say.
+// NotRenewed counts a renewal that has failed. It begins no outage: only [Outage.Lost] does for
+// an election.
 func (o *Outage) NotRenewed() {
 	if o == nil {
 		return
@@ -177,8 +177,8 @@ func (o *Outage) worksAgain() {
 	}
 }
 
-// fails notes a failure; who notes whose it is. Whether a server is not reached or does not
-// answer may change from one attempt to the next: that is one cause.
+// fails notes a failure; who notes the job or the lock that has met it. An unreached server and
+// a missing answer count as one cause: they may alternate from one attempt to the next.
 func (o *Outage) fails(code string, err error, who func()) {
 	if code == redisconn.UnavailableUnreached || code == redisconn.UnavailableSilent {
 		code = "no answer"
@@ -209,8 +209,8 @@ func (o *Outage) fails(code string, err error, who func()) {
 	say()
 }
 
-// report notes that a cause is logged, and returns what logs it: nothing if it was a moment
-// ago, of an outage before. The caller holds o.mu.
+// report marks a cause as logged, and returns the function that logs it. The function does
+// nothing if an earlier outage logged the cause a moment ago. The caller holds o.mu.
 func (o *Outage) report(c *cause, now time.Time) (say func()) {
 	if before, ok := o.spoken[c.code]; ok && now.Sub(before) < repeatAfter {
 		return func() {}

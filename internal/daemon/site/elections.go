@@ -117,8 +117,8 @@ func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, 
 	return p, nil
 }
 
-// epochOf is the epoch of an owner's term as one master has it. One that granted the term
-// after it was won may have a higher one, which is no term's.
+// epochOf is the epoch of an owner's term on one master. A master that granted the term after
+// it was won may have a higher epoch, which belongs to no term.
 func epochOf(p redislock.Picture, owner string) string {
 	if p.Owner != owner {
 		return ""

@@ -22,7 +22,7 @@ import (
 type Venue struct {
 	Config config.Config
 	Stores []*redisconn.Store
-	Apart  bool // they are a quorum's, and ours to close
+	Apart  bool // the stores are a quorum's, and the venue closes them
 	// Shared, if set, are the connections that the locks of this process share, one a store.
 	Shared []*redisconn.Shared
 }

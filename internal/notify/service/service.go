@@ -38,7 +38,7 @@ type Use int
 
 // The uses.
 const (
-	Nothing Use = iota // there is no such thing: the address is the secret
+	Nothing Use = iota // no token_file: the address is the secret
 	Bearer             // it is sent as Authorization: Bearer
 	Signs              // it signs the message, and is not sent
 )

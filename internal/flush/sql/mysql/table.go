@@ -136,7 +136,7 @@ func columnOf(scan func(...any) error) (row.Column, error) {
 var literal = stdsql.Literals(`'(?:[^'\\]|''|\\.)*'`)
 
 // constant is the literal of a default. MariaDB shows it as SQL has it; MySQL shows a text without its quotes.
-// A default that is no literal gives no constant.
+// The query leaves out MySQL's defaults that are expressions.
 func constant(c *row.Column, shown dbsql.NullString, mariadb bool) row.Raw {
 	if !c.Default || c.Generated || !shown.Valid {
 		return row.Raw{}
