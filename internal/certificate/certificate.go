@@ -58,7 +58,7 @@ func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if time.Since(c.looked) > lookAgain {
 		c.looked = time.Now()
 		if now := c.look(); now != c.stamps {
-			c.stamps = now // told once, whatever comes of it
+			c.stamps = now // log each change once, even if the files cannot be loaded
 			if err := c.load(); err != nil {
 				c.log.Error("the certificate was not read anew: the old one is used", zap.Error(err))
 			} else {

@@ -11,7 +11,7 @@ type Health struct {
 	Live    bool   // every loop made progress lately
 	Ready   bool   // the configuration is valid and the election loop runs
 	Leading bool   // this node leads, inside its trust window
-	Leader  string // the node that leads; "": unknown
+	Leader  string // the node that leads; "": none, or unknown
 	Waiting string // why this node does not take the free lock
 	Reason  string // why not Live or not Ready
 }

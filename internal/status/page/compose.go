@@ -180,7 +180,7 @@ func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagn
 	return d
 }
 
-// searched is how many entries of the history to search for a run, if only its id is known.
+// searched bounds the entries of the history in which findRun looks for a run by its id alone.
 const searched = 200
 
 // findRun finds a run among the running ones and in the history; nil: not found.

@@ -50,7 +50,7 @@ type entryView struct {
 	NodeID string
 }
 
-// overlapWords describes what the job does with a slot while an earlier run goes on.
+// overlapWords describes how the job treats a slot while an earlier run goes on.
 func overlapWords(overlap string) string {
 	switch overlap {
 	case "forbid":

@@ -36,14 +36,14 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 	switch l := s.Leader; {
 	case !known:
 		v := leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election’s state."}
-		if s.Redis.OK { // else Redis is what there is to see to
+		if s.Redis.OK { // else the page points to Redis first
 			v.Next = "Open the page of another node."
 		}
 		return v
 	case s.LastLeader != nil:
 		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.Age, now),
 			Note: sentence(s.Vacancy)}
-		if s.Redis.OK { // else Redis is what there is to see to
+		if s.Redis.OK { // else the page points to Redis first
 			v.Next = "Open the page of another node, and see whether this node reaches Redis."
 		}
 		return v
@@ -85,7 +85,7 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 		}
 		if s.Error != "" {
 			v.Tone, v.Headline, v.Note = warn, " led when last seen", "Another node may lead by now."
-			if s.Redis.OK { // else Redis is what there is to see to
+			if s.Redis.OK { // else the page points to Redis first
 				v.Next = "Open the page of another node, and see whether this node reaches Redis."
 			}
 		}

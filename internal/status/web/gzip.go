@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// compressFrom is the size in bytes above which an answer is compressed: less fits into one packet anyway.
+// compressFrom is the least size in bytes of an answer to compress: less fits into one packet anyway.
 const compressFrom = 1400
 
 var compressors = sync.Pool{New: func() any {
