@@ -69,7 +69,7 @@ type verdict struct {
 	left    int64  // in ms: of the lease, or of the wait; noExpiry without an end
 	epoch   int64  // the last known one; 0 if a foreign client holds the lock
 	leaseMS int64  // held: the holder's ttl, if it is one of ours
-	freeMS  int64  // won: how long the lock had been free, if known
+	freeMS  int64  // won: for how long no leader had given a sign of life, if known
 }
 
 // NewLock makes the node's view of a lock. It does not connect.
