@@ -16,8 +16,8 @@ func (c *compiler) checkGenerated(target row.Column) {
 		c.problem(target.Name, "of `%s` is GENERATED ALWAYS AS IDENTITY, so the database takes no value from Redis: %s",
 			c.keyName(), target.Allow)
 	case target.Allow != "":
-		c.problem(target.Name, "is GENERATED ALWAYS AS IDENTITY, so the database takes no value from Redis: take it out of `columns`, or %s",
-			target.Allow)
+		c.problem(target.Name, "is GENERATED ALWAYS AS IDENTITY, so the database takes no value from Redis: take it out of `columns`, "+
+			"or %s", target.Allow)
 	case inKey:
 		c.problem(target.Name, "of `%s` is computed by the database and cannot be written: name another key", c.keyName())
 	default:

@@ -185,7 +185,8 @@ func TestADSNInTheFormOfAnotherProgramIsToldTheForm(t *testing.T) {
 		if err == nil {
 			_ = s.Close() // there was no connection
 			t.Errorf("%s %q: no error", c.driver, c.dsn)
-		} else if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.form) || strings.Contains(err.Error(), "planted") {
+		} else if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.form) ||
+			strings.Contains(err.Error(), "planted") {
 			t.Errorf("%s %q: %v, want %q and %q", c.driver, c.dsn, err, c.want, c.form)
 		}
 	}
@@ -209,7 +210,8 @@ func TestACertificateWithoutAltNamesIsToldWhatItLacks(t *testing.T) {
 		if err = s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "subjectAltName=DNS:localhost") {
 			t.Errorf("%s: %v, want what the certificate lacks", driver, err)
 		}
-		if found, _ := s.Preflight(t.Context(), false); len(found) != 1 || !strings.Contains(found[0].What, "subjectAltName=DNS:localhost") {
+		if found, _ := s.Preflight(t.Context(), false); len(found) != 1 ||
+			!strings.Contains(found[0].What, "subjectAltName=DNS:localhost") {
 			t.Errorf("%s: doctor says %+v", driver, found)
 		}
 	}
@@ -252,7 +254,8 @@ func readFile(t *testing.T, path string) string {
 // startTLSMariaDB is the address of a MariaDB with this certificate.
 func startTLSMariaDB(t *testing.T, cert, key string) string {
 	t.Helper()
-	for path, mode := range map[string]os.FileMode{key: 0o644, cert: 0o644, filepath.Dir(key): 0o755, filepath.Dir(filepath.Dir(key)): 0o755} {
+	dir := filepath.Dir(key)
+	for path, mode := range map[string]os.FileMode{key: 0o644, cert: 0o644, dir: 0o755, filepath.Dir(dir): 0o755} {
 		if err := os.Chmod(path, mode); err != nil { // the server is another user
 			t.Fatal(err)
 		}

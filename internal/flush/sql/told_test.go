@@ -143,7 +143,8 @@ func TestASequenceThatMayNotBeUsedIsFoundBeforeTheFirstRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	if _, err := own.ExecContext(t.Context(), "INSERT INTO numbered (id) VALUES (1)"); err == nil || !strings.Contains(err.Error(), "sequence numbered_no_seq") {
+	if _, err := own.ExecContext(t.Context(), "INSERT INTO numbered (id) VALUES (1)"); err == nil ||
+		!strings.Contains(err.Error(), "sequence numbered_no_seq") {
 		t.Errorf("an INSERT: %v, want a sequence that may not be used", err)
 	}
 	found := poor.PreflightTable(t.Context(), job)

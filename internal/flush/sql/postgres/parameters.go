@@ -51,7 +51,7 @@ var parameters = map[string]parameter{
 	"ssl_min_protocol_version":  {take: leastTLS, instead: wantTLS},
 	"ssl_max_protocol_version":  {take: mostTLS, instead: wantTLS},
 	"sslkeylogfile":             {instead: "baton writes down no keys of connections: remove it"},
-	"gssencmode":                {harmless: []string{"disable", "prefer"}, instead: "baton encrypts by TLS alone: remove it, and set sslmode"},
+	"gssencmode":                {harmless: []string{"disable", "prefer"}, instead: "baton encrypts by TLS alone: write sslmode"},
 	"gsslib":                    {instead: noKerberos},
 	"gssdelegation":             {harmless: []string{"0"}, instead: noKerberos},
 	"krbsrvname":                {instead: noKerberos},
