@@ -209,7 +209,9 @@ func TestCompileNamesEveryProblemAndItsRemedy(t *testing.T) {
 		{"identity", counterInputs, func(m *Spec) { m.Columns["serial"] = ColumnSpec{From: row.InputField} },
 			[]string{`column "serial" is GENERATED ALWAYS AS IDENTITY`, "take it out of `columns`, or ALTER TABLE articles"}},
 		{"identity of the key", counterInputs,
-			func(m *Spec) { m.Key, m.Columns = []string{"serial"}, map[string]ColumnSpec{"serial": {From: row.InputField}} },
+			func(m *Spec) {
+				m.Key, m.Columns = []string{"serial"}, map[string]ColumnSpec{"serial": {From: row.InputField}}
+			},
 			[]string{"column \"serial\" of `key` is GENERATED ALWAYS AS IDENTITY", "from Redis: ALTER TABLE articles"}},
 		{"identity of the key, by name", hashInputs, func(m *Spec) { m.Key, m.Columns = []string{"serial"}, nil },
 			[]string{"column \"serial\" of `key` is GENERATED ALWAYS AS IDENTITY", "from Redis: ALTER TABLE articles"}},
