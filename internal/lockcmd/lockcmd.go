@@ -36,7 +36,7 @@ type Interrupted struct{ Signal syscall.Signal }
 
 func (i *Interrupted) Error() string { return fmt.Sprintf("interrupted by signal %d", int(i.Signal)) }
 
-// warnWithin is what the warning gets before the process ends: it is below the margin
+// warnWithin bounds the time of the warning before the process ends. It is below the margin
 // between the hard stop and the end of the lease.
 const warnWithin = 50 * time.Millisecond
 
@@ -50,7 +50,7 @@ const Forever time.Duration = -1
 // Options are a command, and the locks to run it under.
 type Options struct {
 	Names []string // of the locks: Redis keys; all are taken, or none
-	// Slots, if not 0, makes a semaphore of the one name: so many may hold it.
+	// Slots, if not 0, makes a semaphore of the one name, with that many holders at most.
 	Slots int
 	// Wait is how long to wait for the locks; 0 asks once, [Forever] never gives up.
 	Wait time.Duration
@@ -62,7 +62,7 @@ type Options struct {
 	Env            []string // what the command gets beside the variables of its locks
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Leave what the command leaves running in the background.
+	// Leave does not kill the processes that the command leaves running in the background.
 	Leave bool
 	// Warden is this program's command line for [command.Spec].
 	Warden []string
@@ -70,7 +70,7 @@ type Options struct {
 	Signals <-chan os.Signal
 
 	Version string
-	// Warn gets what is wrong, Note what happens. Both may be called at any time.
+	// Warn gets the faults, Note the events. The run may call both at any time.
 	Warn, Note func(text string)
 	// Exit ends the process at once. It is called if the command cannot be ended
 	// before another client may have a lock.
@@ -186,7 +186,7 @@ func (h *holding) prepare() (dismiss func()) {
 	return ready.Close
 }
 
-// spec is the command, as far as it is known before the locks are.
+// spec is the command without the parts that depend on the locks.
 func (h *holding) spec() command.Spec {
 	return command.Spec{
 		Path: h.path, Argv: h.o.Command,
@@ -295,7 +295,7 @@ func (h *holding) hasEnded() bool {
 }
 
 // linger keeps the locks although the command has ended. A signal ends that, and a SIGINT or SIGTERM also if it came
-// before: whoever sends it wants the end of both.
+// before: its sender wants the end of both.
 func (h *holding) linger(ctx context.Context, d time.Duration) {
 	h.mu.Lock()
 	h.ended = true

@@ -16,7 +16,7 @@ const (
 	envSlot = "BATON_SLOT" // of a semaphore
 )
 
-// maxSlots bounds a semaphore: every slot is asked for, one after the other.
+// maxSlots bounds a semaphore: a process asks for its slots one after the other.
 const maxSlots = 100
 
 // wantedLock is a name to lock.
@@ -78,7 +78,7 @@ func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 	return nil
 }
 
-// environment is what the command gets.
+// environment is the environment of the command.
 func (h *holding) environment() []string {
 	locks, _ := held.Read(h.o.Env) // they were read before
 	var first held.Lock

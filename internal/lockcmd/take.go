@@ -87,7 +87,7 @@ func (t *taking) begin(term *elector.Term) {
 	t.term = term
 }
 
-// key is what was taken in Redis: of a semaphore the slot's.
+// key is the key of the lock in Redis. A semaphore has the key of its slot.
 func (t *taking) key() string {
 	if t.slots != nil {
 		return t.keys[t.slots.Slot()-1]
@@ -185,8 +185,8 @@ func (h *holding) redisBack() {
 	}
 }
 
-// listen has hints come in once a lock is waited for, so that a release is heard of
-// at once, or once the locks have been held for a while.
+// listen subscribes to the hints of the locks once this process waits for one, so that it learns
+// of a release at once, or once it has held the locks for a while.
 func (h *holding) listen(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -1,6 +1,6 @@
 // Command node is one node of the linearizability test: a real elector over a real
 // lock. It writes down every operation of the lock and every moment in which it acts,
-// each line by one write(2), so that nothing that was written is lost with the process.
+// each line by one write(2), so that the death of the process loses no line.
 //
 //	node SETUP      # wire.Setup as JSON; its input tells it to meddle, and to end in order when that ends
 package main

@@ -47,13 +47,13 @@ func (p *past) any(lease time.Duration) (pastTerm, bool) {
 	return over[rand.IntN(len(over))], true
 }
 
-// meddle asks of the lock, whenever it is told to, what nobody may: to renew, and to
-// release, for an owner that holds nothing. An elector never would, so that without it the
-// lock's own checks could be missing and nobody would notice.
+// meddle renews and releases the lock, on each order, for an owner that holds nothing. The lock
+// must refuse both. An elector never asks so: without meddle the test would not notice a lock
+// without these checks.
 //
-// Each line of orders is the moment until which it counts. The nemesis gives them when the
-// store is whole and somebody leads: a store that has lost its lock takes whoever renews
-// for the leader that it has lost, as it must.
+// Each line of orders is the end of the order's validity. The nemesis gives orders when the
+// store is whole and a node leads: a store that has lost its lock must take a renewing node for
+// the leader that it has lost.
 func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, p *past, orders io.Reader) {
 	for lines := bufio.NewScanner(orders); lines.Scan(); {
 		until, err := strconv.ParseInt(lines.Text(), 10, 64)

@@ -12,7 +12,7 @@ import (
 // actEvery is how often the leader acts.
 const actEvery = 3 * time.Millisecond
 
-// work is what the leader does: it tells that it is trusted, as often as it can.
+// work is the leader's work: it writes that it is trusted, as often as it can.
 type work struct {
 	setup wire.Setup
 	diary *diary
@@ -24,7 +24,7 @@ func newWork(s wire.Setup, d *diary, p *past) *work {
 	return &work{setup: s, diary: d, past: p, rng: rand.New(rand.NewPCG(s.Seed, 0))}
 }
 
-// lead acts until it is told to end, or its term has lasted long enough. Then it takes
+// lead acts until ctx ends, or its term has lasted long enough. Then it takes
 // some of the drain to wind down, acting still: what runs until the hard stop counts.
 func (w *work) lead(ctx context.Context, t *elector.Term) error {
 	w.diary.write(wire.Line{Kind: wire.Enter, At: now(), Owner: t.Owner(), Epoch: t.Epoch()})

@@ -1,5 +1,5 @@
-// Package wire is what the nodes of the linearizability test and their judge agree
-// upon: how a node is set up, and how it writes down what it does.
+// Package wire is the interface between the nodes of the linearizability test and their
+// judge: the setup of a node, and the history that it writes.
 package wire
 
 import (
@@ -20,12 +20,12 @@ const (
 	Quorum   Design = "quorum"   // a majority of independent masters
 )
 
-// Setup is all that a node is told, as JSON in its one argument.
+// Setup is the whole configuration of a node, as JSON in its one argument.
 type Setup struct {
 	NodeID  string
 	Design  Design
 	LockKey string
-	// Redis are the URLs of the masters: one, but for a quorum. With Sentinels it is
+	// Redis are the URLs of the masters. Only a quorum has several. With Sentinels it is
 	// empty.
 	Redis []string
 	// Sentinels are their addresses, and Master the name that they know it by.
@@ -35,8 +35,8 @@ type Setup struct {
 	Timing heartbeat.Timing
 	Poll   time.Duration
 	Seed   uint64 // of how long terms last
-	// History is the file that the node writes down what it does in, FloorFile the one in
-	// which it keeps the highest epoch that it knows of.
+	// History is the file of the node's operations and acts. FloorFile keeps the highest
+	// epoch that the node knows.
 	History, FloorFile string
 }
 
@@ -66,7 +66,7 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Kind says what a line tells.
+// Kind is the kind of a line.
 type Kind string
 
 // The kinds of lines.
@@ -85,8 +85,8 @@ const (
 type Line struct {
 	Kind Kind  `json:"kind"`
 	At   int64 `json:"at"` // of a call: before it began; of a return: after it ended
-	// Until is, of an act, a moment after that at which the leader was found to be
-	// trusted; At is one before.
+	// At of an act is before the moment at which the leader was found to be trusted; Until is
+	// after it.
 	Until   int64   `json:"until,omitempty"`
 	N       int64   `json:"n,omitempty"` // which call of this process
 	Op      Op      `json:"op,omitempty"`
