@@ -217,7 +217,8 @@ func TestALossOfAJobThatIsKeptRunningIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, j := range []job.Job{always(t, "flush", lasting), every(t, "flush", "10s", nothing)} {
 			ledger := jobtest.NewLedger("me")
-			ledger.SetOpen(job.Record{Run: job.Run{ID: "old", Job: "flush", Slot: time.Now().Add(-time.Minute), Trigger: job.TriggerSchedule,
+			ledger.SetOpen(job.Record{Run: job.Run{
+				ID: "old", Job: "flush", Slot: time.Now().Add(-time.Minute), Trigger: job.TriggerSchedule,
 				Attempt: 1, Term: job.Term{NodeID: "db0", Owner: "gone", Epoch: 41}}})
 			n := lead(t, ledger, j)
 			after(time.Second)

@@ -37,7 +37,8 @@ func (s *session) compareClocks(doubt bool) {
 		right := s.cfg.CompareClocks()
 		s.post(func() {
 			s.comparing = false
-			if now := time.Now(); right && s.doubted && (s.eased.IsZero() || now.Sub(s.eased) >= maxSleep) { // once, if they differ all the same
+			if now := time.Now(); right && s.doubted && (s.eased.IsZero() || now.Sub(s.eased) >= maxSleep) {
+				// Once, if they differ all the same.
 				s.doubted, s.eased = false, now
 				for _, p := range s.jobs {
 					s.hand(p, func(m *machine) { m.slots.retryAfter = time.Time{} })

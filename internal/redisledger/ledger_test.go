@@ -389,7 +389,7 @@ func TestALossThatIsNoFailureIsNotCounted(t *testing.T) {
 		rec := ended(run, c.state, "x")
 		rec.NoFailure = c.noFailure
 		finish(t, l, rec)
-		if s := stateOf(t, l, "users"); int64(s.ConsecutiveFailures) != c.failures || s.Last.State != c.state {
+		if s := stateOf(t, l, "users"); s.ConsecutiveFailures != c.failures || s.Last.State != c.state {
 			t.Errorf("%s: %d failures, want %d", run.ID, s.ConsecutiveFailures, c.failures)
 		}
 	}

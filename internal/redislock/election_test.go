@@ -348,7 +348,8 @@ func TestTheNodesAreReadInPagesAndNotWithoutBound(t *testing.T) {
 		for ; from < to; from += 500 {
 			args := []any{"{baton}:nodes"}
 			for n := from; n < from+500; n++ {
-				args = append(args, fmt.Sprintf("n%d", n), `{"state":"standby","version":"of more than sixty-four bytes, as each node has"}`)
+				args = append(args, fmt.Sprintf("n%d", n),
+					`{"state":"standby","version":"of more than sixty-four bytes, as each node has"}`)
 			}
 			client.Do("HSET", args...)
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -79,13 +80,14 @@ func (p *Pooler) Set(name, value string) error {
 func (p *Pooler) write(port int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%s\n[pgbouncer]\nlisten_port = %d\n", p.settings[serverPort], port)
+	var text strings.Builder
+	fmt.Fprintf(&text, "[databases]\n* = host=127.0.0.1 port=%s\n[pgbouncer]\nlisten_port = %d\n", p.settings[serverPort], port)
 	for _, name := range slices.Sorted(maps.Keys(p.settings)) {
 		if name != serverPort {
-			text += fmt.Sprintf("%s = %s\n", name, p.settings[name])
+			fmt.Fprintf(&text, "%s = %s\n", name, p.settings[name])
 		}
 	}
-	return os.WriteFile(p.ini+strconv.Itoa(port), []byte(text), 0o644)
+	return os.WriteFile(p.ini+strconv.Itoa(port), []byte(text.String()), 0o644)
 }
 
 // serverPort is the port of the PostgreSQL among the settings.

@@ -119,7 +119,9 @@ func TestSettingsOfTheDSNGoThroughAPooler(t *testing.T) {
 // What a pooler costs: rows a second of batches of 5,000, and of 100.
 func BenchmarkPooler(b *testing.B) {
 	for _, size := range []int{100, 5000} {
-		for name, make := range map[string]func(testing.TB) *testsupport.Database{"direct": testsupport.Postgres, "pooled": testsupport.Pooled} {
+		for name, make := range map[string]func(testing.TB) *testsupport.Database{
+			"direct": testsupport.Postgres, "pooled": testsupport.Pooled,
+		} {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
 				db := prepared(b, make)
 				db.articles()

@@ -90,7 +90,8 @@ func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
 			continue
 		}
 		nodes = append(nodes, diagnose.Node{
-			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Led: ledLast(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
+			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Led: ledLast(n, p),
+			Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: AsideOf(p, n.ID),
 			LastSeenAgo: text.Seconds(max(ago, 0)), Stale: ago > redislock.GoneAfter,
 			Instance: n.Instance, Twin: n.Twin, ClockAhead: text.Seconds(n.ClockMS) * text.Millisecond,

@@ -136,8 +136,9 @@ func jobNamed(s diagnose.Snapshot, name string) *diagnose.Job {
 func newJobPage(s diagnose.Snapshot, j diagnose.Job, extra extras, entries []operate.Entry, before, span string) jobPage {
 	now := s.Clock()
 	v := jobPage{
-		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap), Definition: j.Definition,
-		Entries: newEntries(j.Name, entries, now), Commands: []string{"baton job show " + j.Name, "baton job history " + j.Name},
+		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap),
+		Definition: j.Definition,
+		Entries:    newEntries(j.Name, entries, now), Commands: []string{"baton job show " + j.Name, "baton job history " + j.Name},
 	}
 	if j.Command {
 		v.Commands = append(v.Commands, "baton job logs "+j.Name)

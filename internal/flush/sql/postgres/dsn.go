@@ -38,7 +38,7 @@ func readDSN(dsn string) (*pgxpool.Config, error) {
 		return nil, errHost
 	}
 	config, err := pgxpool.ParseConfig(dsn)
-	if value, ok := wrongValue(err); ok {
+	if value := wrongValue(err); value != nil {
 		return nil, value
 	}
 	if err != nil || !isURL && !names.MatchString(dsn) {
@@ -60,10 +60,10 @@ func readDSN(dsn string) (*pgxpool.Config, error) {
 // names finds what says where a list of key=value connects to. Without it pgx would go by the environment alone.
 var names = regexp.MustCompile(`(^|\s)(host|hostaddr|port|user|dbname|database|service)\s*=`)
 
-// wrongValue says which parameter has a value that pgx does not take. Its own words would quote the value.
-func wrongValue(err error) (error, bool) {
+// wrongValue says which parameter has a value that pgx does not take; nil if it is another error. Its own words would quote the value.
+func wrongValue(err error) error {
 	if err == nil {
-		return nil, false
+		return nil
 	}
 	said := err.Error()
 	for _, v := range []struct{ said, name, want string }{
@@ -91,10 +91,10 @@ func wrongValue(err error) (error, bool) {
 			if file, ok := errors.AsType[*fs.PathError](err); ok {
 				v.want += ": " + file.Err.Error()
 			}
-			return wrong(v.name, v.want), true
+			return wrong(v.name, v.want)
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // settingName is the form of a setting's name. Anything else shows that a text was no list of key=value.

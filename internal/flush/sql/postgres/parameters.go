@@ -48,8 +48,8 @@ var parameters = map[string]parameter{
 	"sslcrldir":                 {instead: noCRL},
 	"requirepeer":               {instead: "baton does not look at the owner of a socket: remove it"},
 	"requiressl":                {harmless: []string{"0"}, instead: asSSLMode},
-	"ssl_min_protocol_version":  {take: leastTLS, instead: wantTLS},
-	"ssl_max_protocol_version":  {take: mostTLS, instead: wantTLS},
+	"ssl_min_protocol_version":  {take: takeTLS(func(t *tls.Config, version uint16) { t.MinVersion = version }), instead: wantTLS},
+	"ssl_max_protocol_version":  {take: takeTLS(func(t *tls.Config, version uint16) { t.MaxVersion = version }), instead: wantTLS},
 	"sslkeylogfile":             {instead: "baton writes down no keys of connections: remove it"},
 	"gssencmode":                {harmless: []string{"disable", "prefer"}, instead: "baton encrypts by TLS alone: write sslmode"},
 	"gsslib":                    {instead: noKerberos},
@@ -160,14 +160,12 @@ var versions = map[string]uint16{
 	"TLSv1": tls.VersionTLS10, "TLSv1.1": tls.VersionTLS11, "TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13,
 }
 
-func leastTLS(c *pgx.ConnConfig, value string) bool {
-	version, ok := versions[value]
-	return ok && eachTLS(c, func(t *tls.Config) { t.MinVersion = version })
-}
-
-func mostTLS(c *pgx.ConnConfig, value string) bool {
-	version, ok := versions[value]
-	return ok && eachTLS(c, func(t *tls.Config) { t.MaxVersion = version })
+// takeTLS takes the name of a version of TLS, for every way to connect.
+func takeTLS(set func(t *tls.Config, version uint16)) func(c *pgx.ConnConfig, value string) bool {
+	return func(c *pgx.ConnConfig, value string) bool {
+		version, ok := versions[value]
+		return ok && eachTLS(c, func(t *tls.Config) { set(t, version) })
+	}
 }
 
 // eachTLS sets something for every way to connect. It is true.
