@@ -79,7 +79,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 		t.Errorf("history: %+v, %v", entries, err)
 	}
 	if shown := c.run("job", "show", "fails").stdout; strings.Contains(shown, "hush") || !strings.Contains(shown, "runs      sh\n") {
-		t.Errorf("of a command the program's name is shown, and nothing else:\n%s", shown)
+		t.Errorf("of a command the program is shown, and no argument:\n%s", shown)
 	}
 	c.matches(c.run("job", "run", "apart", "--watch"), cmdline.ExitOK, `^(running.*\n)*succeeded: exit code 0 in \S+\n$`, `^$`)
 }

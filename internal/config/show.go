@@ -46,21 +46,10 @@ func ShowJob(j Job) string {
 	return shown
 }
 
-// argumentsHidden hides the arguments of the command that may be secrets, or have them: those with the password of an address, and the
-// value of an option or a variable whose name says so.
+// argumentsHidden hides the arguments of the command: any may be a secret, or have one.
 func (j Job) argumentsHidden() Job {
-	j.Command = slices.Clone(j.Command)
-	next := false
-	for i, arg := range j.Command {
-		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		secret := !strings.ContainsAny(name, " \t\n") && IsSecretName(name)
-		switch {
-		case i > 0 && (next || len(PasswordsIn(arg)) > 0):
-			j.Command[i] = hidden
-		case secret && given && value != "":
-			j.Command[i] = strings.TrimSuffix(arg, value) + hidden
-		}
-		next = secret && !given && strings.HasPrefix(arg, "-")
+	if len(j.Command) > 1 {
+		j.Command = Command{j.Command[0], hidden}
 	}
 	return j
 }

@@ -227,12 +227,12 @@ func TestTheDefinitionOfAJobHasNoSecret(t *testing.T) {
 			"PGPASSWORD=pw-Victor", "--yesterday"},
 		DeadMansSwitch: &Webhook{URL: "https://hooks.example.com/uniform-id"}}
 	shown := ShowJob(j)
-	for _, secret := range []string{"Zulu", "Yankee", "Xray", "Whisky", "Victor", "uniform"} {
+	for _, secret := range []string{"Zulu", "Yankee", "Xray", "Whisky", "Victor", "uniform", "yesterday"} {
 		if strings.Contains(shown, secret) {
 			t.Errorf("it has %s:\n%s", secret, shown)
 		}
 	}
-	for _, text := range []string{"- name: report", "@daily", "--yesterday", "--api-token=***", "LANG: C", "hooks.example.com"} {
+	for _, text := range []string{"- name: report", "@daily", "- /usr/bin/report", "LANG: C", "hooks.example.com"} {
 		if !strings.Contains(shown, text) {
 			t.Errorf("it lacks %q:\n%s", text, shown)
 		}

@@ -125,7 +125,7 @@ func NodeNames(e Env) Completion {
 	}
 }
 
-// LockNames are the locks of baton lock that are held.
+// LockNames are the locks that are held, without the elections of the configuration: they are for its daemons.
 func LockNames(e Env) Completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
@@ -135,6 +135,9 @@ func LockNames(e Env) Completion {
 		}
 		held, _ := lockcmd.List(ctx, c) // what cannot be read is not offered
 		for _, l := range held {
+			if slices.Contains(c.LockKeys(), l.Name) {
+				continue
+			}
 			names = append(names, explained(l.Name, "held by "+cmp.Or(l.NodeID, "a program that is not baton")))
 		}
 		return names
