@@ -21,6 +21,8 @@ const (
 	clockStep = 10 * time.Millisecond
 	// longestStep is well below the margin between the end of a term and the end of its lease.
 	longestStep = 50 * time.Millisecond
+	// lockIndex is the key on which the nodes note their lock, beside the locks of other elections.
+	lockIndex = "baton:locks"
 )
 
 // server is the Redis of one run. All keys of the run contain the prefix.
@@ -176,7 +178,11 @@ func (s *server) cleanUp(ctx context.Context) error {
 			return fmt.Errorf("remove the keys *%s* from Redis %s: %w", s.prefix, s.config.Address(), err)
 		}
 		if cursor == "0" {
-			return nil
+			break
 		}
 	}
+	if _, err := redis.DoContext(c, ctx, "ZREM", lockIndex, s.lockKey()); err != nil {
+		return fmt.Errorf("take %s off the list of locks of Redis %s: %w", s.lockKey(), s.config.Address(), err)
+	}
+	return nil
 }
