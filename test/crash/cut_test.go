@@ -221,9 +221,15 @@ func (c *cell) uncertain(w *wire, p point, reply bool) {
 	if reply && c.kind == plain {
 		most = 2 // all connections are cut, and the other lane may be in its COMMIT, too
 	}
+	least := skipped
+	if c.lab.name == inPool {
+		// The reply that is lost may be that of an earlier statement of the same trip. A server carries out the
+		// COMMIT that it has been sent; PgBouncer drops it with the client's connection.
+		least = 0
+	}
 	// Of a lost request nothing is applied; but on a busy machine the repetition may itself
 	// be cut off after its COMMIT, and is then found. The rows are what counts.
-	if result.Skipped != skipped && (result.Skipped < skipped || result.Skipped > most) {
+	if result.Skipped != skipped && (result.Skipped < least || result.Skipped > most) {
 		c.t.Errorf("%d batches were found to be applied, want %d", result.Skipped, skipped)
 	}
 	c.release(n)

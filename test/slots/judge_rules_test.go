@@ -193,3 +193,17 @@ func TestLocksAreJudgedEachByItself(t *testing.T) {
 		t.Errorf("%q", wrong)
 	}
 }
+
+func TestARunAfterALossMayTakeTheNextSlot(t *testing.T) {
+	rerun := ran("j", 8, 2, 6)
+	rerun.trigger, rerun.at = "retry", at(8.95) // for 100 ms
+	for slot, want := range map[float64]bool{8: false, 9: true, 10: false} {
+		if got := busy([]run{ran("j", 7, 1, 6), rerun}, at(slot), 200*time.Millisecond); got != want {
+			t.Errorf("slot %v: %v", slot, got)
+		}
+	}
+	rerun.trigger = "schedule"
+	if busy([]run{rerun}, at(9), time.Second) {
+		t.Error("a scheduled run may take the next slot")
+	}
+}
