@@ -14,8 +14,8 @@ var (
 	schedule = regexp.MustCompile("^(@[a-z]+( [0-9a-z.]+)?|[-0-9A-Za-z*/,?#LW]+( +[-0-9A-Za-z*/,?#LW]+){4})$")
 )
 
-// Unquoted tells how to write a line of a text whose value lacks its quotes; "" if none does. It shows only keys that are
-// known, and only schedules as values: any other one may be a secret.
+// Unquoted returns the right spelling of a line whose value lacks its quotes; "" if no value does. It shows only known
+// keys, and of values only schedules: any other value may be a secret.
 func Unquoted(text string, line int, known func(key string) bool) string {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) {

@@ -33,7 +33,7 @@ type collection struct {
 // shape follows which mappings and lists are open, token by token.
 type shape struct {
 	open []collection
-	// tokens, nulls and marks count against the limits. broken: the parser refuses what came last.
+	// tokens, nulls and marks count against the limits. broken: the last token is one that the parser refuses.
 	tokens, nulls, marks int
 	broken               bool
 

@@ -192,7 +192,8 @@ func TestACaptureIsExactWhileSlotsMove(t *testing.T) {
 	}
 }
 
-func captureWhileSlotsMove(t *testing.T, value string) {
+// filledClusterCapture captures 40 keys of a kind of value, as of now.
+func filledClusterCapture(t *testing.T, value string) *clusterCapture {
 	c := newClusterCapture(t)
 	if value == "string" {
 		c.fill(40, "old")
@@ -201,6 +202,11 @@ func captureWhileSlotsMove(t *testing.T, value string) {
 		c.fillMembers(40, 30)
 	}
 	c.now()
+	return c
+}
+
+func captureWhileSlotsMove(t *testing.T, value string) {
+	c := filledClusterCapture(t, value)
 	for round := range 3 {
 		end := c.writing(40)
 		move := c.begin(fmt.Sprintf("s:%d", 10+round))

@@ -23,31 +23,14 @@ func TestACaptureIsExactWhileWholeSlotsMove(t *testing.T) {
 	for _, value := range []string{"string", "zset"} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
-			c := newClusterCapture(t)
-			if value == "string" {
-				c.fill(40, "old")
-			} else {
-				c.ofMembers(value)
-				c.fillMembers(40, 30)
-			}
-			c.now()
+			c := filledClusterCapture(t, value)
 			for round := range 3 {
 				end := c.writing(40)
 				moved := inBackground(func() error { return c.moveAway(fmt.Sprint("s:", 10+round)) })
 				if round == 1 { // the next leader finds it on its way
 					c.die()
 				}
-				for moving := true; moving; {
-					c.goes()
-					select {
-					case err := <-moved:
-						if err != nil {
-							t.Fatal(err)
-						}
-						moving = false
-					default:
-					}
-				}
+				meanwhile(t, moved, c.goes)
 				if round == 2 { // nobody follows as it moves back
 					c.die()
 					if err := c.moveAway(fmt.Sprint("s:", 10+round)); err != nil {
@@ -90,21 +73,13 @@ func TestFlushesOfAClusterAreExactWhileWholeSlotsMove(t *testing.T) {
 			return nil
 		})
 		moved := inBackground(func() error { return g.moveAway(key) })
-		for moving := true; moving; {
+		meanwhile(t, moved, func() {
 			for _, err := range []error{flushOut(t.Context(), ofHashes, hashes), flushOut(t.Context(), ofCounters, counters)} {
 				if err != nil {
 					failures++
 				}
 			}
-			select {
-			case err := <-moved:
-				if err != nil {
-					t.Fatal(err)
-				}
-				moving = false
-			default:
-			}
-		}
+		})
 		stop()
 		if err := <-written; err != nil {
 			t.Fatal(err)
@@ -139,6 +114,23 @@ func flushOut(ctx context.Context, db *database, src flush.Source) error {
 	}
 }
 
+// meanwhile does something again and again until a task in the background has ended well.
+func meanwhile(t *testing.T, task <-chan error, do func()) {
+	t.Helper()
+	for {
+		do()
+		select {
+		case err := <-task:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// inBackground gives the error of a task, once it has ended.
 func inBackground(do func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
