@@ -190,3 +190,20 @@ func TestSlotsGoOnOnceTheClocksAreCompared(t *testing.T) {
 		want(t, "missed", n.misses(), map[job.Reason]int{})
 	})
 }
+
+// The clock of slots is set forward while the loop sleeps. It looks at the clock at once.
+func TestTheLoopLooksAtAClockThatWasSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Minute)
+		clock, set := &wall{}, make(chan struct{}, 1)
+		n := leadWith(t, jobtest.NewLedger("me"), "me", job.Workload{Jobs: []job.Job{every(t, "hourly", "1h", nothing)}},
+			job.Config{Clock: clock.now, ClockSet: set}, bubbleStart())
+		after(11 * time.Second)
+		clock.set(time.Hour)
+		set <- struct{}{}
+		synctest.Wait()
+		seen := n.logs.FilterMessageSnippet("the wall clock has jumped").Len()
+		n.end()
+		want(t, "jumps seen", seen, 1)
+	})
+}

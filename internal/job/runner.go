@@ -21,6 +21,8 @@ type Config struct {
 	FinishTimeout time.Duration
 	// Clock reads the wall clock. Default: the system's. Its monotonic reading is ignored.
 	Clock func() time.Time
+	// ClockSet receives after Clock was set. Without it a jump of Clock is noticed within ten seconds.
+	ClockSet <-chan struct{}
 
 	// CompareClocks is called, apart, when the wall clock has jumped or is not the ledger's: it compares them, and reports whether Clock
 	// is right now.

@@ -106,6 +106,7 @@ func (s *session) run() error {
 		select {
 		case <-s.ctx.Done():
 		case <-timer.C:
+		case <-s.cfg.ClockSet:
 		case do := <-s.events:
 			do()
 			s.admit()

@@ -15,15 +15,19 @@ const (
 	wrongClock = 5 * time.Second
 	// clockStep is the least change of the correction that counts: a slow answer is dated no better than that.
 	clockStep = time.Second
-	// clockEvery is how often the clocks are compared.
+	// clockEvery is how often the clocks are compared while they agree.
 	clockEvery = 30 * time.Second
+	// clockSoon is how often they are compared while they differ. The clock that was wrong may be set right at any moment. Then slots that
+	// come by it would wait, or come too early.
+	clockSoon = time.Second
 )
 
 // Clock is the clock of slots: this host's. If that is wrong, which means far from the ledger's, Clock is the ledger's: the ledger claims
 // slots by its own clock, and a host whose clock is off by an hour would claim none, or those of an hour ago.
 type Clock struct {
 	log    *zap.Logger
-	behind atomic.Int64 // added to the host's clock
+	behind atomic.Int64  // added to the host's clock
+	set    chan struct{} // tells the jobs that behind has changed
 	doubts chan chan<- bool
 	over   chan struct{} // closed once the clocks are compared no more
 	asked  chan struct{} // closed once the ledger has answered, or has not in time
@@ -31,11 +35,14 @@ type Clock struct {
 
 // NewClock uses the host's clock until the first comparison.
 func NewClock(log *zap.Logger) *Clock {
-	return &Clock{log: log, doubts: make(chan chan<- bool), over: make(chan struct{}), asked: make(chan struct{})}
+	return &Clock{log: log, set: make(chan struct{}, 1), doubts: make(chan chan<- bool), over: make(chan struct{}), asked: make(chan struct{})}
 }
 
 // Now is the present time for slots.
 func (c *Clock) Now() time.Time { return time.Now().Round(0).Add(time.Duration(c.behind.Load())) }
+
+// WasSet receives after each change of the difference between the clocks.
+func (c *Clock) WasSet() <-chan struct{} { return c.set }
 
 // Follow compares the clocks until ctx ends.
 func (c *Clock) Follow(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
@@ -43,11 +50,15 @@ func (c *Clock) Follow(ctx context.Context, ledger *redisledger.Ledger, within t
 	c.compare(ctx, ledger, within)
 	close(c.asked)
 	for {
+		every := clockEvery
+		if c.behind.Load() != 0 {
+			every = clockSoon
+		}
 		var doubt chan<- bool
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(clockEvery):
+		case <-time.After(every):
 		case doubt = <-c.doubts:
 		}
 		right := c.compare(ctx, ledger, within)
@@ -92,6 +103,10 @@ func (c *Clock) heard(behind time.Duration) {
 		return
 	}
 	c.behind.Store(int64(behind))
+	select {
+	case c.set <- struct{}{}:
+	default: // they have not looked since the last change
+	}
 	if behind == 0 {
 		c.log.Info("this host's clock is right again: slots come by it")
 		return

@@ -11,12 +11,24 @@ import (
 // other one drifts, or is dated a little wrong.
 func TestTheClockOfSlotsIsChangedWhereItMust(t *testing.T) {
 	c := NewClock(zap.NewNop())
+	changed := func() bool {
+		select {
+		case <-c.WasSet():
+			return true
+		default:
+			return false
+		}
+	}
 	for _, step := range []struct{ behind, want time.Duration }{
 		{4 * time.Second, 0}, {-4 * time.Second, 0},
 		{-time.Hour, -time.Hour}, {-time.Hour - 900*time.Millisecond, -time.Hour}, {-time.Hour - 2*time.Second, -time.Hour - 2*time.Second},
 		{3 * time.Second, 0}, {time.Minute, time.Minute}, {5 * time.Second, 0},
 	} {
+		before := time.Duration(c.behind.Load())
 		c.heard(step.behind)
+		if told := changed(); told != (step.want != before) {
+			t.Errorf("%v behind, after %v: the jobs are told of a change: %t", step.behind, before, told)
+		}
 		if got := time.Duration(c.behind.Load()); got != step.want {
 			t.Errorf("%v behind: the clock is put forward by %v, want %v", step.behind, got, step.want)
 		}

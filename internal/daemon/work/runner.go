@@ -35,6 +35,7 @@ func NewRunner(ledger job.Ledger, o RunnerOptions) *job.Runner {
 	return job.NewRunner(ledger, site.NewID, job.Config{
 		Logger:        o.Logger.Named("job"),
 		Clock:         o.Clock.Now,
+		ClockSet:      o.Clock.WasSet(),
 		CompareClocks: o.Clock.Compare,
 		FinishTimeout: finishTimeout(o.Drain),
 		OnStart:       func(r job.Run) { o.Metrics.JobStarted(r.Job, o.Clock.Now().Sub(r.Slot)) },
