@@ -6,8 +6,8 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// gridChart is the file with the grid's chart, beside the document.
-const gridChart = "grid.svg"
+// gridChart is the file with the grid's chart, relative to the document.
+const gridChart = "../docs/grid.svg"
 
 // outcome is the result of a cell: rows a second, and the database's CPU, both relative to the best direct writer; 0 if it has no process
 // of its own.

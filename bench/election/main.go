@@ -44,7 +44,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&ttls, "ttls", "2s,10s", "leases to compare with")
 	flags.BoolVar(&o.quick, "quick", false, "fewer trials, and the first lease only: figures to develop with, not to publish")
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
-	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers, and the chart beside it")
+	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers, and the chart into ../docs beside it")
 	flags.StringVar(&o.child, "child", "", "be one process of this `contender`")
 	flags.StringVar(&o.redis, "redis", "", "a child's Redis")
 	flags.StringVar(&o.node, "node", "", "a child's name")
@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	b.tables()
 	b.report.Progress("took %v", time.Since(began).Round(time.Second))
 	if o.write != "" {
-		if err := b.report.WriteWithChart(o.write, "make bench-election", "election.svg", b.chart()); err != nil {
+		if err := b.report.WriteWithChart(o.write, "make bench-election", "../docs/election.svg", b.chart()); err != nil {
 			return err
 		}
 	}

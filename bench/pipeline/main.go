@@ -46,7 +46,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.flows, "flows", "", "go only these `ways`: stream, stream-empty, list, scan")
 	flags.StringVar(&o.parts, "parts", "", "run only these `parts`: speed, kills")
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
-	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers, and the chart beside it")
+	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers, and the chart into ../docs beside it")
 	flags.StringVar(&o.child, "child", "", "be the naive program on this `way`")
 	flags.StringVar(&o.redis, "redis", "", "a child's Redis")
 	flags.StringVar(&o.dsn, "dsn", "", "a child's database")
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	b.tables()
 	b.report.Progress("took %v", time.Since(began).Round(time.Second))
 	if o.write != "" {
-		if err := b.report.WriteWithChart(o.write, "make bench-pipeline", "pipeline.svg", b.chart()); err != nil {
+		if err := b.report.WriteWithChart(o.write, "make bench-pipeline", "../docs/pipeline.svg", b.chart()); err != nil {
 			return err
 		}
 	}

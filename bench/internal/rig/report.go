@@ -100,7 +100,7 @@ func cut(text string) (sections []section) {
 	return sections
 }
 
-// WriteWithChart is WriteInto, and puts the chart beside the document.
+// WriteWithChart is WriteInto, and writes the chart to a path relative to the document.
 func (r *Report) WriteWithChart(name, target, chart, svg string) error {
 	return errors.Join(r.WriteInto(name, target),
 		os.WriteFile(filepath.Join(filepath.Dir(name), chart), []byte(svg), 0o644)) //nolint:gosec // everybody may read it
