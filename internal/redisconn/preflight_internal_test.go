@@ -37,7 +37,7 @@ func TestAServerIsCalledByItsOwnName(t *testing.T) {
 
 // One wording for one loss, wherever it is told.
 func TestWhatEverysecLosesIsSaidAlike(t *testing.T) {
-	for _, name := range []string{"docs/overview.md", "docs/doctor.md", "docs/explanation/guarantees.md"} {
+	for _, name := range []string{"docs/doctor.md", "docs/explanation/guarantees.md"} {
 		text, err := os.ReadFile("../../" + name)
 		if err != nil {
 			t.Fatal(err)
