@@ -65,6 +65,18 @@ var withFewRights = map[string]fewRights{
 		fill:    func(g *rig) { g.fillPlain(false, 10) },
 		run:     func(g *rig, s *redisconn.Store) error { return flushOf(plainOn(g.T, s, PlainCountersOptions{}), g) },
 	},
+	"totals": {
+		options: Options{Job: "totals", Type: "counters", Key: "totals", Watermark: true},
+		fill:    func(g *rig) { g.Do("HSET", "totals", "a", 1, "b", 2) },
+		run:     func(g *rig, s *redisconn.Store) error { return flushOf(totalsOn(g.T, s, TotalsOptions{}), g) },
+	},
+	"totals with a key each": {
+		options: Options{Job: "totals", Type: "counters", Key: "total:<page>", Watermark: true},
+		fill:    func(g *rig) { g.Do("MSET", "total:a", 1, "total:b", 2) },
+		run: func(g *rig, s *redisconn.Store) error {
+			return flushOf(totalsOn(g.T, s, TotalsOptions{Key: "total:<page>"}), g)
+		},
+	},
 	"hashes by a set": {
 		options: Options{Job: "users", Type: "hashes", Key: "user:<id>", Changed: "changed:user"},
 		fill:    func(g *rig) { g.change(false, "1", "one", 1); g.remove(false, "2") },

@@ -255,12 +255,14 @@ func (db *database) config(src flush.Source) (flush.Config, error) {
 	cfg := flush.Config{NodeID: "n", Sink: db, NewSources: func([]string) ([]flush.Source, error) { return []flush.Source{src}, nil }}
 	cfg.NewID = func() (string, error) { return fmt.Sprintf("batch-%d", db.ids.Add(1)), nil }
 	var inputs []string
-	sums := true
+	sums, guarantee, op := true, row.ByLedger, "add"
 	switch s := src.(type) {
 	case *Counters:
 		cfg.Job, inputs = s.Job, s.inputs
 	case *PlainCounters:
 		cfg.Job, inputs = s.Job, s.inputs
+	case *Totals:
+		cfg.Job, inputs, guarantee, op = s.job, s.inputs, row.ByMark, ""
 	case *List:
 		cfg.Job, inputs = s.Job, s.inputs
 	case *Hashes:
@@ -286,9 +288,9 @@ func (db *database) config(src flush.Source) (flush.Config, error) {
 	}
 	if sums {
 		table = sumsTable()
-		cfg.Inputs = row.Inputs{Names: inputs, Guarantee: row.ByLedger}
+		cfg.Inputs = row.Inputs{Names: inputs, Guarantee: guarantee}
 		cfg.Mapping = mapping.Spec{Table: "counts", Key: []string{"name"}, Columns: map[string]mapping.ColumnSpec{
-			"name": {From: inputs[0]}, "n": {From: inputs[1], Op: "add"},
+			"name": {From: inputs[0]}, "n": {From: inputs[1], Op: op},
 		}}
 	}
 	db.SetTable(table)
