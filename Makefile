@@ -159,6 +159,10 @@ lint: ## static analysis (builds the linter at first: some minutes)
 	cd clients/goredis && go vet ./...
 	$(GOLANGCI_LINT) run
 
+.PHONY: prose
+prose: ## count the sentences that have to be read twice, by package and page; PROSE="-show 9 internal/job": see them
+	@go run ./test/prose $(PROSE)
+
 .PHONY: fmt
 fmt: ## format the code
 	$(GOLANGCI_LINT) fmt
