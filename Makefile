@@ -155,6 +155,7 @@ cover: test-deps ## test coverage, written to .cache/cover.html
 
 .PHONY: lint
 lint: ## static analysis (builds the linter at first: some minutes)
+	scripts/test-subjects
 	cd bench && go vet ./...
 	cd clients/goredis && go vet ./...
 	$(GOLANGCI_LINT) run
