@@ -81,7 +81,7 @@ func (f *follows) report(ctx context.Context, captures []boundTask, masters bool
 		asking, cancel := context.WithTimeout(ctx, addWithin)
 		standing, ok := b.task.Follows(asking, masters)
 		cancel()
-		for _, n := range standing.News {
+		for _, n := range standing.Events {
 			if event := f.count(b.job.Name, n); event != "" {
 				all = tell(all, told{event, n.Code, n.Words, b.flush.store(), []string{b.job.Name}})
 			}
@@ -95,9 +95,9 @@ func (f *follows) report(ctx context.Context, captures []boundTask, masters bool
 	}
 }
 
-// count counts news, and returns its event; "" if it makes none.
-func (f *follows) count(job string, n capture.News) string {
-	switch n.What {
+// count counts an event of a capture, and returns its name in the history; "" if the history has none for it.
+func (f *follows) count(job string, n capture.Event) string {
+	switch n.Kind {
 	case capture.Joined:
 		f.metrics.CaptureJoined(job, n.Code)
 		return "stream_joined"
@@ -147,7 +147,7 @@ func (f *follows) enter(ctx context.Context, one *told) {
 	}
 }
 
-func (f *follows) stands(job string, s capture.Standing) {
+func (f *follows) stands(job string, s capture.Progress) {
 	masters := make([]metrics.CaptureMaster, len(s.Masters))
 	for i, m := range s.Masters {
 		masters[i] = metrics.CaptureMaster{
@@ -162,7 +162,7 @@ func (f *follows) end(captures []boundTask) {
 	captures = slices.DeleteFunc(slices.Clone(captures), func(b boundTask) bool { return !b.task.IsCapture() })
 	f.report(context.Background(), captures, false)
 	for _, b := range captures {
-		f.stands(b.job.Name, capture.Standing{})
+		f.stands(b.job.Name, capture.Progress{})
 		f.metrics.CaptureUnaccepted(b.job.Name, 0)
 	}
 }

@@ -27,15 +27,15 @@ func TestWithoutTheStreamNoBacklogIsZero(t *testing.T) {
 		}
 	}
 	want(0, "")
-	f.left(f.mark, f.line, true) // for another feed
+	f.noteLeft(f.mark, f.streamReader, true) // for another feed
 	want(0, "")
 	f.joinsAt(followsOn(f))
 	f.hears(2, "SET s:1 x")
-	f.left(f.mark, f.line, false)
+	f.noteLeft(f.mark, f.streamReader, false)
 	want(1, "") // what is known waits, whatever else does
 	f.clear()
 	want(0, "the stream is not joined yet")
-	f.failed(errors.New("refused"))
+	f.noteFailure(errors.New("refused"))
 	want(0, "refused")
 	f.joinsAt(followsOn(f))
 	want(0, "")

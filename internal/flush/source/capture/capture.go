@@ -96,9 +96,9 @@ func (c closer) Close() error { c.close(); return nil }
 
 // feed is the job's feed, made now if it does not exist.
 func (c *Capture) feed() *feed {
-	h := hubOf(c.store)
+	h := followerOf(c.store)
 	made := c.store.Attached(attached(c.options.Job, c.Name()), func() io.Closer {
-		return closer{newFeed(feedOptions{hub: h, prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget})}
+		return closer{newFeed(feedOptions{follower: h, prefix: c.options.Prefix, match: c.keys.Matches, budget: c.options.MemoryBudget})}
 	})
 	return made.(closer).feed
 }
@@ -155,10 +155,10 @@ func (c *Capture) heads(ctx context.Context, conn redisconn.Conn) (at heads, err
 		at.all = []follow.Position{head}
 		return at, err
 	}
-	h := hubOf(c.store)
+	h := followerOf(c.store)
 	at.all, err = atEach(ctx, h.masters(), func(conn redisconn.Conn) (follow.Position, error) { return follow.Head(ctx, conn) })
 	if err != nil {
-		h.doubt()
+		h.checkMasters()
 	}
 	return at, err
 }
@@ -180,8 +180,8 @@ func atEach[T any](ctx context.Context, servers []*redisconn.Server, ask func(re
 	return all, nil
 }
 
-// of is the batch of a stage.
-func (c *Capture) of(st flush.Stage) (*batch, error) {
+// batchOf is the batch of a stage.
+func (c *Capture) batchOf(st flush.Stage) (*batch, error) {
 	if c.batch == nil || c.stage != st.ID {
 		return nil, fmt.Errorf("changes %s of %q: %w", st.ID, c.Name(), flush.ErrStaleStage)
 	}
@@ -190,7 +190,7 @@ func (c *Capture) of(st flush.Stage) (*batch, error) {
 
 // Read yields the present rows of the changed keys, or of all keys.
 func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
-	b, err := c.of(st)
+	b, err := c.batchOf(st)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	if b.debt == 0 && len(b.keys) == 0 {
 		return yield(flush.Page{Part: -1, Lane: flush.InOrder, Move: f.move(b, true)})
 	}
-	conn, err := c.only(ctx)
+	conn, err := c.onlyMaster(ctx)
 	if err != nil {
 		return err
 	}
@@ -211,9 +211,9 @@ func (c *Capture) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	return (&changed{Capture: c, conn: conn, batch: b, rows: st.Rows, yield: yield}).read(ctx)
 }
 
-// only is a connection to the master, if there is only one: then the server that gave a value also answers the question after it. nil in
-// a Cluster, where an address is that of one server.
-func (c *Capture) only(ctx context.Context) (redisconn.Conn, error) {
+// onlyMaster is a connection to the master, if there is only one: then the server that gave a value also answers the question after it.
+// nil in a Cluster, where an address is that of one server.
+func (c *Capture) onlyMaster(ctx context.Context) (redisconn.Conn, error) {
 	if c.store.IsCluster() {
 		return nil, nil
 	}
@@ -232,7 +232,7 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 		return err
 	}
 	err = c.keys.Read(ctx, st, func(p flush.Page) error {
-		if _, err := c.saw(ctx, conn, b); err != nil {
+		if _, err := c.noteSeen(ctx, conn, b); err != nil {
 			return err
 		}
 		p.Lane, p.Move = flush.InOrder, f.move(b, false)
@@ -245,15 +245,15 @@ func (c *Capture) readAll(ctx context.Context, conn redisconn.Conn, b *batch, yi
 	return nil
 }
 
-// sift spares the rows of missing keys from deletion if the database was emptied, or the stream broke, after the batch was taken. It first
-// waits until the feed has received the stream up to the point where the keys were found missing.
-func (c *Capture) sift(ctx context.Context, p *flush.Page, b *batch, heads heads) error {
+// spareRows spares the rows of missing keys from deletion if the database was emptied, or the stream broke, after the batch was taken. It
+// first waits until the feed has received the stream up to the point where the keys were found missing.
+func (c *Capture) spareRows(ctx context.Context, p *flush.Page, b *batch, heads heads) error {
 	gone := func(r row.Record) bool { return r.Gone }
 	if !slices.ContainsFunc(p.Records, gone) {
 		return nil
 	}
 	f := c.feed()
-	if err := f.hear(ctx, heads); err != nil {
+	if err := f.awaitReceived(ctx, heads); err != nil {
 		return err
 	}
 	if f.broke(b) || c.options.OnFlush != flushDelete && f.wasEmptied() {
@@ -262,18 +262,18 @@ func (c *Capture) sift(ctx context.Context, p *flush.Page, b *batch, heads heads
 	return nil
 }
 
-// saw notes the ends of the histories of the masters that values were read from.
-func (c *Capture) saw(ctx context.Context, conn redisconn.Conn, b *batch) (heads, error) {
+// noteSeen notes the ends of the histories of the masters that values were read from.
+func (c *Capture) noteSeen(ctx context.Context, conn redisconn.Conn, b *batch) (heads, error) {
 	heads, err := c.heads(ctx, conn)
 	if err == nil {
-		err = c.feed().saw(b, heads.all)
+		err = c.feed().noteSeen(b, heads.all)
 	}
 	return heads, c.fail("read changed keys of", err)
 }
 
 // Discard notes that the whole stage is in the database.
 func (c *Capture) Discard(_ context.Context, st flush.Stage) error {
-	b, err := c.of(st)
+	b, err := c.batchOf(st)
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (c *Capture) Wait(ctx context.Context) error {
 	}
 	tick := time.NewTicker(time.Second) // for conditions that depend on the time
 	defer tick.Stop()
-	for !f.works() {
+	for !f.hasWork() {
 		select {
 		case <-f.changed:
 		case <-tick.C:
@@ -316,11 +316,11 @@ func (c *Capture) Mark(ctx context.Context, _ string, names []string) error {
 	commands := make([]redisconn.Command, len(names))
 	for i, name := range names {
 		text := strconv.Itoa(c.store.Database()) + " " + name
-		if commands[i] = redisconn.Cmd("PUBLISH", remark, text); c.store.IsCluster() {
-			commands[i] = redisconn.Cmd("SET", remark, text, "EX", 1)
+		if commands[i] = redisconn.Cmd("PUBLISH", rereadChannel, text); c.store.IsCluster() {
+			commands[i] = redisconn.Cmd("SET", rereadChannel, text, "EX", 1)
 		}
 	}
-	_, err := c.store.Run(ctx, remark, func(conn redis.Conn) (any, error) {
+	_, err := c.store.Run(ctx, rereadChannel, func(conn redis.Conn) (any, error) {
 		for some := range slices.Chunk(commands, 100) {
 			if err := redisconn.SendAll(conn, some...); err != nil {
 				return nil, err

@@ -91,11 +91,11 @@ func (r *changed) add(ctx context.Context, p flush.Page) error {
 			return err
 		}
 	}
-	heads, err := r.saw(ctx, r.conn, r.batch)
+	heads, err := r.noteSeen(ctx, r.conn, r.batch)
 	if err != nil {
 		return err
 	}
-	if err := r.sift(ctx, &p, r.batch, heads); err != nil {
+	if err := r.spareRows(ctx, &p, r.batch, heads); err != nil {
 		return err
 	}
 	if r.last != nil {

@@ -1,12 +1,12 @@
 // Package capture reads the changes in a Redis without help of the application: the replication stream names the changed keys, and their
 // present values are read and written. A change is only a hint, so receiving one twice, or one too many, is harmless.
 //
-//	hub       one for each store: it knows the masters, and has a line to each
-//	line      the stream reader of one master, for all feeds
-//	feed      the pending keys of one job; it lives from the first Stage until Release, beside the runs
-//	mark      the position of a feed in the history of one master
-//	batch     the pending keys that one stage takes from the feed, or a pass over all keys
-//	place     the position of the job in the database, for all masters; it moves in the transaction of the rows
+//	follower      one for each store: it knows the masters, and has a stream reader for each
+//	streamReader  follows one master, for all feeds
+//	feed          the pending keys of one job; it lives from the first Stage until Release, beside the runs
+//	mark          the position of a feed in the history of one master
+//	batch         the pending keys that one stage takes from the feed, or a pass over all keys
+//	place         the position of the job in the database, for all masters; it moves in the transaction of the rows
 //
 // The invariants:
 //
@@ -18,7 +18,7 @@
 //
 // What fails, and what then:
 //
-//   - A connection breaks: the line joins again, at the least position of its feeds. A run that waits for the stream fails at the
+//   - A connection breaks: the stream reader joins again, at the least position of its feeds. A run that waits for the stream fails at the
 //     next failure.
 //   - The server no longer has a position (backlog too small, another history, a lossy failover), or the keys of a command are
 //     unknown: a pass.

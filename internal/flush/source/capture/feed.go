@@ -20,16 +20,16 @@ type feed struct {
 	// changed has an entry after a change of the feed.
 	changed chan struct{}
 
-	mu      sync.Mutex
-	begun   bool
-	gen     int // counts the beginnings
-	need    int // the number of masters; 0: unknown
-	joined  bool
-	since   time.Time // since when it is not joined
-	tries   int       // failures to follow a stream
-	problem error     // the reason of the last failure
-	news    []string  // how the streams were joined, for the operator
-	unread  []News
+	mu        sync.Mutex
+	begun     bool
+	gen       int // counts the beginnings
+	need      int // the number of masters; 0: unknown
+	joined    bool
+	since     time.Time // since when it is not joined
+	tries     int       // failures to follow a stream
+	problem   error     // the reason of the last failure
+	joinNotes []string  // how the streams were joined, for the operator
+	events    []Event
 
 	pending   map[string]struct{}
 	bytes     int
@@ -57,26 +57,26 @@ type feed struct {
 }
 
 type feedOptions struct {
-	hub    *hub
-	prefix string
-	match  func(key string) bool
-	budget int // for pending keys, in bytes
+	follower *follower
+	prefix   string
+	match    func(key string) bool
+	budget   int // for pending keys, in bytes
 }
 
 // mark is the position of a feed in the history of one master.
 type mark struct {
-	at    follow.Position // all changes up to here are pending, or in the batch
-	base  follow.Position // the position in the database; zero for a new mark
-	seen  int64           // see placeMark
-	slots string          // the slots of the last complete pass: see placeMark
-	own   string          // the slots that the master has now
-	doubt string          // the slots that a pass is owed for
+	at      follow.Position // all changes up to here are pending, or in the batch
+	base    follow.Position // the position in the database; zero for a new mark
+	seen    int64           // see placeMark
+	slots   string          // the slots of the last complete pass: see placeMark
+	own     string          // the slots that the master has now
+	doubted string          // the slots that a pass is owed for
 
-	former  former
-	backlog int64
-	line    *line // the line that follows it; nil: none does
-	quiet   bool  // it only rejoins because of another feed
-	heads   []seenHead
+	former    former
+	backlog   int64
+	reader    *streamReader // the stream reader that follows it; nil: none does
+	rejoining bool          // it only rejoins because of another feed
+	heads     []seenHead
 }
 
 // former is the history before a failover: changes of it beyond shared may have been lost.
@@ -89,22 +89,22 @@ func newFeed(o feedOptions) *feed {
 	return &feed{feedOptions: o, changed: make(chan struct{}, 1), pending: map[string]struct{}{}}
 }
 
-func (f *feed) tell() { poke(f.changed) }
+func (f *feed) wake() { wake(f.changed) }
 
 // expect notes the number of masters.
 func (f *feed) expect(masters int) {
 	f.mu.Lock()
 	f.need = masters
-	f.count()
+	f.updateJoined()
 	f.mu.Unlock()
-	f.tell()
+	f.wake()
 }
 
-// count finds out whether all masters are followed. Then a mark without a line is of a master that is gone.
-func (f *feed) count() {
+// updateJoined finds out whether all masters are followed. Then a mark without a reader is of a master that is gone.
+func (f *feed) updateJoined() {
 	followed := 0
 	for _, m := range f.marks {
-		if m.line != nil {
+		if m.reader != nil {
 			followed++
 		}
 	}
@@ -115,26 +115,26 @@ func (f *feed) count() {
 		f.since = time.Now()
 	case f.joined && len(f.marks) > followed:
 		f.oweLocked(otherMasters, "a master whose changes were followed is none any more")
-		f.marks = slices.DeleteFunc(f.marks, func(m *mark) bool { return m.line == nil })
+		f.marks = slices.DeleteFunc(f.marks, func(m *mark) bool { return m.reader == nil })
 	}
 }
 
-// free returns the marks without a line, their positions, and the number of the present beginning.
-func (f *feed) free() (marks []*mark, at []follow.Position, gen int) {
+// freeMarks returns the marks without a reader, their positions, and the number of the present beginning.
+func (f *feed) freeMarks() (marks []*mark, at []follow.Position, gen int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.marks {
-		if m.line == nil {
+		if m.reader == nil {
 			marks, at = append(marks, m), append(at, m.at)
 		}
 	}
 	return marks, at, f.gen
 }
 
-// joins notes that a line follows a master. mine are the marks that were free, and lost gives for each the reason why the stream does not
-// continue there. It returns the mark of the master, and the offset from which on the feed receives changes; nil if the feed has begun
-// again meanwhile.
-func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []follow.Loss, own slots) (m *mark, from int64) {
+// noteJoin notes that a stream reader follows a master. mine are the marks that were free, and lost gives for each the reason why the
+// stream does not continue there. It returns the mark of the master, and the offset from which on the feed receives changes; nil if the
+// feed has begun again meanwhile.
+func (f *feed) noteJoin(r *streamReader, gen int, j follow.Joined, mine []*mark, lost []follow.Loss, own slots) (m *mark, from int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gen != gen || !f.begun {
@@ -145,7 +145,7 @@ func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []fol
 		if lost[i] != (follow.Loss{}) && (why == (follow.Loss{}) || why.Code == follow.LostHistory) {
 			why = lost[i]
 		}
-		if lost[i] == (follow.Loss{}) && its.line == nil && (m == nil || its.at.Offset < m.at.Offset) {
+		if lost[i] == (follow.Loss{}) && its.reader == nil && (m == nil || its.at.Offset < m.at.Offset) {
 			m = its
 		}
 	}
@@ -157,8 +157,8 @@ func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []fol
 		if j.How == follow.Resynced {
 			how, where = j.How, "behind all data, which the server sent"
 		}
-		f.oweLocked(reason(l, why))
-		f.says(l, how, "began "+where)
+		f.oweLocked(reason(r, why))
+		f.reportJoin(r, how, "began "+where)
 	case m.at.ReplID != j.At.ReplID:
 		m.former = former{m.at.ReplID, j.Shared}
 		if m.seen > j.Shared {
@@ -166,23 +166,23 @@ func (f *feed) joins(l *line, gen int, j follow.Joined, mine []*mark, lost []fol
 		}
 		f.promotions++
 		m.at.ReplID = j.At.ReplID
-		f.says(l, follow.Promoted, "went on with the promoted master (+CONTINUE)")
-	case !m.quiet:
-		f.says(l, follow.Continued, "went on where it was left (+CONTINUE)")
+		f.reportJoin(r, follow.Promoted, "went on with the promoted master (+CONTINUE)")
+	case !m.rejoining:
+		f.reportJoin(r, follow.Continued, "went on where it was left (+CONTINUE)")
 	}
-	m.line, m.backlog, m.quiet = l, j.Backlog, false
+	m.reader, m.backlog, m.rejoining = r, j.Backlog, false
 	f.problem = nil
-	f.hasLocked(m, own.name, !own.moving)
-	f.count()
-	f.tell()
+	f.noteSlotsLocked(m, own.name, !own.moving)
+	f.updateJoined()
+	f.wake()
 	return m, m.at.Offset
 }
 
 // reason is the reason why a master is followed from its end.
-func reason(l *line, why follow.Loss) (Reason, string) {
+func reason(r *streamReader, why follow.Loss) (Reason, string) {
 	switch {
-	case l.hub.store != nil && l.hub.store.IsCluster() && (why.Code == "" || why.Code == follow.LostHistory):
-		return otherMasters, fmt.Sprintf("the changes of redis %s were not followed before", l.server.Address())
+	case r.follower.store != nil && r.follower.store.IsCluster() && (why.Code == "" || why.Code == follow.LostHistory):
+		return otherMasters, fmt.Sprintf("the changes of redis %s were not followed before", r.server.Address())
 	case why.Code == "":
 		return otherMasters, "the stream is followed from its end"
 	}
@@ -190,51 +190,51 @@ func reason(l *line, why follow.Loss) (Reason, string) {
 		follow.LostHistory: lostHistory, follow.LostFailover: lostFailover, follow.LostBacklog: lostBacklog}[why.Code], why.Words
 }
 
-// says reports how a stream was joined.
-func (f *feed) says(l *line, how follow.How, news string) {
+// reportJoin reports how a stream was joined.
+func (f *feed) reportJoin(r *streamReader, how follow.How, note string) {
 	address := ""
-	if l.server != nil {
-		address = "redis " + l.server.Address() + ": "
+	if r.server != nil {
+		address = "redis " + r.server.Address() + ": "
 	}
-	f.reports(Joined, how.String(), address+news)
-	if !slices.Contains(f.news, news) {
-		f.news = append(f.news, news)
+	f.report(Joined, how.String(), address+note)
+	if !slices.Contains(f.joinNotes, note) {
+		f.joinNotes = append(f.joinNotes, note)
 	}
 }
 
-// has notes the slots of a master.
-func (f *feed) has(l *line, own string) {
+// noteSlots notes the slots of a master.
+func (f *feed) noteSlots(r *streamReader, own string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.marks {
-		if m.line == l {
-			f.hasLocked(m, own, true)
+		if m.reader == r {
+			f.noteSlotsLocked(m, own, true)
 		}
 	}
 }
 
-// hasLocked notes the slots of a master, and whether they are steady. A slot that changes its master without MIGRATE takes its keys with
-// it, and no stream has commands for that.
-func (f *feed) hasLocked(m *mark, own string, steady bool) {
+// noteSlotsLocked notes the slots of a master, and whether they are steady. A slot that changes its master without MIGRATE takes its keys
+// with it, and no stream has commands for that.
+func (f *feed) noteSlotsLocked(m *mark, own string, steady bool) {
 	m.own = own
-	if !steady || own == m.slots || own == m.doubt {
+	if !steady || own == m.slots || own == m.doubted {
 		return
 	}
-	m.doubt = own
+	m.doubted = own
 	f.oweLocked(otherSlots, "slots of the cluster have changed hands")
-	f.tell()
+	f.wake()
 }
 
-// failed notes the reason why a stream is not followed.
-func (f *feed) failed(err error) {
+// noteFailure notes the reason why a stream is not followed.
+func (f *feed) noteFailure(err error) {
 	f.mu.Lock()
 	f.problem = err
 	f.tries++
 	if f.begun {
-		f.reports(Interrupted, breakOf(err), err.Error())
+		f.report(Interrupted, breakOf(err), err.Error())
 	}
 	f.mu.Unlock()
-	f.tell()
+	f.wake()
 }
 
 // failures is how often following a stream has failed.
@@ -244,57 +244,57 @@ func (f *feed) failures() int {
 	return f.tries
 }
 
-// left notes that a master is no longer followed. quiet: the line joins again in a moment.
-func (f *feed) left(m *mark, l *line, quiet bool) {
+// noteLeft notes that a master is no longer followed. rejoining: the reader joins again in a moment.
+func (f *feed) noteLeft(m *mark, r *streamReader, rejoining bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m.line == l {
-		m.line, m.quiet = nil, quiet
-		f.count()
+	if m.reader == r {
+		m.reader, m.rejoining = nil, rejoining
+		f.updateJoined()
 	}
 }
 
-// lose drops a mark.
-func (f *feed) lose(m *mark, why error) {
+// dropMark drops a mark.
+func (f *feed) dropMark(m *mark, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m.at = follow.Position{}
 	f.oweLocked(notReadable, why.Error())
 }
 
-// reaches notes that the feed has received all changes of a master up to a position.
-func (f *feed) reaches(m *mark, l *line, at follow.Position) {
+// advance notes that the feed has received all changes of a master up to a position.
+func (f *feed) advance(m *mark, r *streamReader, at follow.Position) {
 	f.mu.Lock()
-	if m.line == l && (at.ReplID != m.at.ReplID || at.Offset >= m.at.Offset) {
+	if m.reader == r && (at.ReplID != m.at.ReplID || at.Offset >= m.at.Offset) {
 		m.at = at
 	}
 	f.mu.Unlock()
-	f.tell()
+	f.wake()
 }
 
-// emptiedBy notes a command that has emptied the database.
-func (f *feed) emptiedBy(m *mark, l *line, command string) {
+// noteEmptied notes a command that has emptied the database.
+func (f *feed) noteEmptied(m *mark, r *streamReader, command string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m.line == l {
+	if m.reader == r {
 		f.emptied = command
 	}
 }
 
-// misses notes a change whose keys are unknown.
-func (f *feed) misses(m *mark, l *line, why string) {
+// noteUnknown notes a change whose keys are unknown.
+func (f *feed) noteUnknown(m *mark, r *streamReader, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m.line == l {
+	if m.reader == r {
 		f.oweLocked(notKnown, why)
 	}
 }
 
 // add notes a key that may have changed.
-func (f *feed) add(m *mark, l *line, key []byte) {
+func (f *feed) add(m *mark, r *streamReader, key []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, there := f.pending[string(key)]; there || f.full || m.line != l {
+	if _, there := f.pending[string(key)]; there || f.full || m.reader != r {
 		return
 	}
 	f.pending[string(key)] = struct{}{}
@@ -327,7 +327,7 @@ func (f *feed) oweLocked(reason Reason, why string) {
 }
 
 // backlog is the number of pending keys. While a stream is not followed it is the least number, and without any an UncountedError, unless
-// the line only rejoins.
+// the reader only rejoins.
 func (f *feed) backlog() (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -348,15 +348,15 @@ func (f *feed) backlog() (int64, error) {
 func (f *feed) rejoins() bool {
 	followed := 0
 	for _, m := range f.marks {
-		if m.line != nil || m.quiet {
+		if m.reader != nil || m.rejoining {
 			followed++
 		}
 	}
 	return f.begun && f.need > 0 && followed == f.need && f.problem == nil
 }
 
-// ends makes every wait for the feed fail: it receives no more changes.
-func (f *feed) ends() {
+// endWaits makes every wait for the feed fail: it receives no more changes.
+func (f *feed) endWaits() {
 	f.mu.Lock()
 	f.begun = false
 	f.mu.Unlock()
@@ -368,12 +368,12 @@ func (f *feed) close() {
 	begun := f.begun
 	f.begun, f.joined, f.need = false, false, 0
 	f.gen++
-	for _, m := range f.marks { // a line that still has a mark is ignored
-		m.line = nil
+	for _, m := range f.marks { // a reader that still has a mark is ignored
+		m.reader = nil
 	}
 	f.marks = nil
 	f.mu.Unlock()
 	if begun {
-		f.hub.remove(f)
+		f.follower.remove(f)
 	}
 }

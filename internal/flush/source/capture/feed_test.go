@@ -30,14 +30,14 @@ func table(t testing.TB) *keys.Table {
 // heard is a feed of "s:<id>" of database 2 of one master, which it follows.
 type heard struct {
 	*feed
-	*line
+	*streamReader
 	mark *mark
 }
 
 func fed(t testing.TB, budget int) heard {
 	match := func(key string) bool { return strings.HasPrefix(key, "s:") }
-	h := &hub{db: 2, number: "2"}
-	g := heard{feed: newFeed(feedOptions{hub: h, prefix: "s:", match: match, budget: budget}), line: newLine(h, nil)}
+	h := &follower{db: 2, number: "2"}
+	g := heard{feed: newFeed(feedOptions{follower: h, prefix: "s:", match: match, budget: budget}), streamReader: newStreamReader(h, nil)}
 	g.table = table(t)
 	at := follow.Position{ReplID: "id", Offset: 100}
 	g.restart("base", place{marks: []placeMark{{at: at, slots: noSlots}}, owed: owesNothing})
@@ -51,11 +51,11 @@ func fed(t testing.TB, budget int) heard {
 	return g
 }
 
-// joinsAt lets the line join.
+// joinsAt lets the stream reader join.
 func (g *heard) joinsAt(j follow.Joined) {
-	free, at, gen := g.free()
-	mark, from := g.joins(g.line, gen, j, free, make([]follow.Loss, len(at)), slots{name: noSlots})
-	g.mark, g.ears = mark, []ear{{g.feed, mark, from}}
+	free, at, gen := g.freeMarks()
+	mark, from := g.noteJoin(g.streamReader, gen, j, free, make([]follow.Loss, len(at)), slots{name: noSlots})
+	g.mark, g.subscriptions = mark, []subscription{{g.feed, mark, from}}
 }
 
 func (g heard) hears(db int, commands ...string) {
@@ -144,7 +144,7 @@ func TestThePlaceMovesBehindTheChangesWithTheLastPage(t *testing.T) {
 	b, _, _ := f.take(flushStop)
 	f.hears(2, "SET s:1 b")
 	f.Reached(follow.Position{ReplID: "id", Offset: 300, DB: 3})
-	if err := f.saw(b, []follow.Position{{ReplID: "id", Offset: 350}}); err != nil {
+	if err := f.noteSeen(b, []follow.Position{{ReplID: "id", Offset: 350}}); err != nil {
 		t.Fatal(err)
 	}
 	first, last := f.move(b, false), f.move(b, true)
@@ -170,17 +170,17 @@ func TestValuesOfAFormerMasterAreDoubted(t *testing.T) {
 		f := fed(t, 1<<20)
 		f.Reached(follow.Position{ReplID: "id", Offset: 300})
 		f.mark.seen = c.seen
-		f.left(f.mark, f.line, false)
+		f.noteLeft(f.mark, f.streamReader, false)
 		f.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "new", Offset: 300}, Shared: 400})
 		if c.sawLate > 0 {
-			if err := f.saw(&batch{}, []follow.Position{{ReplID: "id", Offset: c.sawLate}}); err != nil {
+			if err := f.noteSeen(&batch{}, []follow.Position{{ReplID: "id", Offset: c.sawLate}}); err != nil {
 				t.Error(err)
 			}
 		}
 		if owes := f.debts > f.paid; owes != c.owes {
 			t.Errorf("%+v: owes a pass: %v", c, owes)
 		}
-		if err := f.saw(&batch{}, []follow.Position{{ReplID: "third", Offset: 1}}); err == nil {
+		if err := f.noteSeen(&batch{}, []follow.Position{{ReplID: "third", Offset: 1}}); err == nil {
 			t.Error("values of an unknown master count")
 		}
 	}
@@ -195,15 +195,15 @@ func TestABatchThatIsWrittenIsNoReasonForARun(t *testing.T) {
 	if err != nil || len(b.keys) != 1 {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	if !f.works() {
+	if !f.hasWork() {
 		t.Error("the batch is not written, and no run would begin")
 	}
 	f.move(b, true)
-	if f.works() {
+	if f.hasWork() {
 		t.Error("a run would begin for a place that is written")
 	}
 	f.Reached(follow.Position{ReplID: "id", Offset: 2 << 20, DB: 2})
-	if !f.works() {
+	if !f.hasWork() {
 		t.Error("no run would move the place after the stream")
 	}
 
@@ -214,14 +214,14 @@ func TestABatchThatIsWrittenIsNoReasonForARun(t *testing.T) {
 		t.Fatalf("%+v, %v", pass, err)
 	}
 	p, err := parsePlace(f.move(pass, false).To)
-	if f.pay(pass); err != nil || !f.settle(pass.text, p) || !f.works() {
+	if f.pay(pass); err != nil || !f.settle(pass.text, p) || !f.hasWork() {
 		t.Fatalf("no run would write that the pass is over: %v", err)
 	}
 	last, _, err := f.take(flushStop)
 	if err != nil || last == nil {
 		t.Fatalf("%+v, %v", last, err)
 	}
-	if f.move(last, true); f.works() {
+	if f.move(last, true); f.hasWork() {
 		t.Error("a run would begin although it is written that the pass is over")
 	}
 }
@@ -249,7 +249,7 @@ func TestAPassThatMissedSomethingPaysNothing(t *testing.T) {
 func TestSlotsThatGoTwiceLeadToAPassTwice(t *testing.T) {
 	g := fed(t, 1<<20)
 	for _, own := range []string{"b", noSlots} {
-		g.has(g.line, own)
+		g.noteSlots(g.streamReader, own)
 	}
 	for range 2 {
 		b, _, err := g.take(flushStop)
@@ -261,7 +261,7 @@ func TestSlotsThatGoTwiceLeadToAPassTwice(t *testing.T) {
 		if g.passes() {
 			t.Fatal("a pass that was made is owed still")
 		}
-		g.has(g.line, "b")
+		g.noteSlots(g.streamReader, "b")
 	}
 }
 
@@ -270,14 +270,14 @@ func TestAWaitForAFormerMasterEnds(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		f := fed(t, 1<<20)
 		at := heads{[]follow.Position{{ReplID: "gone", Offset: 1}}, f.failures()}
-		ends := func() { f.failed(fmt.Errorf("redis: %w", follow.ErrNotMaster)) }
+		ends := func() { f.noteFailure(fmt.Errorf("redis: %w", follow.ErrNotMaster)) }
 		if before {
 			ends()
 		} else {
 			time.AfterFunc(10*time.Millisecond, ends)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		for wait, err := range map[string]error{"hear": f.hear(ctx, at), "catchUp": f.catchUp(ctx, at)} {
+		for wait, err := range map[string]error{"hear": f.awaitReceived(ctx, at), "catchUp": f.catchUp(ctx, at)} {
 			if !errors.Is(err, follow.ErrNotMaster) {
 				t.Errorf("found out before: %v; %s ends with %v", before, wait, err)
 			}
@@ -290,13 +290,13 @@ func TestAWaitForAFormerMasterEnds(t *testing.T) {
 // one is followed and does not break.
 func TestAWaitForTheHistoryOfAReplacedMasterEnds(t *testing.T) {
 	g := fed(t, 1<<20)
-	g.left(g.mark, g.line, false)
-	g.failed(errors.New("the stream broke"))
+	g.noteLeft(g.mark, g.streamReader, false)
+	g.noteFailure(errors.New("the stream broke"))
 	g.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "promoted", Offset: 100}, Shared: 100, Backlog: 1 << 20})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	at := heads{[]follow.Position{{ReplID: "id", Offset: 200}}, g.failures()}
-	for wait, err := range map[string]error{"hear": g.hear(ctx, at), "catchUp": g.catchUp(ctx, at)} {
+	for wait, err := range map[string]error{"hear": g.awaitReceived(ctx, at), "catchUp": g.catchUp(ctx, at)} {
 		if !errors.Is(err, follow.ErrNotMaster) {
 			t.Errorf("%s: %v", wait, err)
 		}
@@ -350,9 +350,10 @@ func TestJobsOfOneStreamHearFromTheirOwnPlacesOn(t *testing.T) {
 	at := follow.Position{ReplID: "id", Offset: 102, DB: 2}
 	later.restart("base", place{marks: []placeMark{{at: at, slots: noSlots}}, owed: owesNothing})
 	later.expect(1)
-	free, _, gen := later.free()
-	mark, from := later.joins(f.line, gen, follow.Joined{How: follow.Continued, At: at}, free, make([]follow.Loss, 1), slots{name: noSlots})
-	f.ears = append(f.ears, ear{later, mark, from})
+	free, _, gen := later.freeMarks()
+	joined := follow.Joined{How: follow.Continued, At: at}
+	mark, from := later.noteJoin(f.streamReader, gen, joined, free, make([]follow.Loss, 1), slots{name: noSlots})
+	f.subscriptions = append(f.subscriptions, subscription{later, mark, from})
 	f.hears(2, "FLUSHDB", "SET s:1 x", "SET s:2 x") // these end at 101, 102 and 103
 	f.Reached(follow.Position{ReplID: "id", Offset: 103, DB: 2})
 	if len(f.pending) != 2 || f.emptied == "" || f.mark.at.Offset != 103 {
@@ -375,18 +376,18 @@ func TestManyChangesAreGathered(t *testing.T) {
 			t.Fatal(b, err)
 		}
 		most := min(time.Duration(n)*pauseOfKey, longestGather)
-		if got := f.gathers(); got > most {
+		if got := f.gatherTime(); got > most {
 			t.Errorf("%d keys have others wait %v, want %v at most", n, got, most)
 		}
 		f.takenAt = time.Now().Add(time.Hour) // so that it does not matter how long this test takes
-		if got := f.gathers(); got < 59*time.Minute || got > time.Hour+most {
+		if got := f.gatherTime(); got < 59*time.Minute || got > time.Hour+most {
 			t.Errorf("%d keys, taken in an hour, have others wait %v", n, got)
 		}
 	}
 	f.feed.mu.Lock()
 	f.feed.oweLocked(notKnown, "a test")
 	f.feed.mu.Unlock()
-	if got := f.gathers(); got != 0 {
+	if got := f.gatherTime(); got != 0 {
 		t.Errorf("a pass waits %v", got)
 	}
 }
@@ -395,14 +396,14 @@ func TestManyChangesAreGathered(t *testing.T) {
 // their keys, and be for nothing.
 func TestSlotsOnTheirWayOweNoPassYet(t *testing.T) {
 	f := fed(t, 1<<20)
-	f.left(f.mark, f.line, false)
-	free, at, gen := f.free()
+	f.noteLeft(f.mark, f.streamReader, false)
+	free, at, gen := f.freeMarks()
 	j := follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}
-	m, _ := f.joins(f.line, gen, j, free, make([]follow.Loss, len(at)), slots{name: "fewer", moving: true})
+	m, _ := f.noteJoin(f.streamReader, gen, j, free, make([]follow.Loss, len(at)), slots{name: "fewer", moving: true})
 	if m == nil || f.debts != f.paid {
 		t.Errorf("%d debts while slots move: %s", f.debts-f.paid, f.why)
 	}
-	f.has(f.line, "fewer")
+	f.noteSlots(f.streamReader, "fewer")
 	if f.debts == f.paid || f.reason != otherSlots {
 		t.Errorf("%d debts once they have moved, because of %q", f.debts-f.paid, f.reason)
 	}
@@ -417,9 +418,9 @@ func TestAMasterThatIsGoneOwesAPass(t *testing.T) {
 	}
 	f.restart("two", place{marks: two, owed: owesNothing})
 	f.expect(1)
-	free, at, gen := f.free()
+	free, at, gen := f.freeMarks()
 	lost := []follow.Loss{{}, {Code: follow.LostHistory, Words: "another master's"}}
-	f.joins(f.line, gen, follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}, free, lost, slots{name: noSlots})
+	f.noteJoin(f.streamReader, gen, follow.Joined{How: follow.Continued, At: at[0], Backlog: 1 << 20}, free, lost, slots{name: noSlots})
 	if f.debts == f.paid || f.reason != otherMasters || len(f.marks) != 1 || !f.joined {
 		t.Errorf("%d debts because of %q, %d marks, joined %v", f.debts-f.paid, f.reason, len(f.marks), f.joined)
 	}

@@ -12,8 +12,8 @@ const (
 	longestGather = 250 * time.Millisecond
 )
 
-// gathers is how much longer changes are gathered before the next batch.
-func (f *feed) gathers() time.Duration {
+// gatherTime is how much longer changes are gathered before the next batch.
+func (f *feed) gatherTime() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.emptied != "" || f.passes() || !f.joined {
@@ -24,7 +24,7 @@ func (f *feed) gathers() time.Duration {
 
 // gather waits that long.
 func (f *feed) gather(ctx context.Context) error {
-	pause := f.gathers()
+	pause := f.gatherTime()
 	if pause <= 0 {
 		return nil
 	}

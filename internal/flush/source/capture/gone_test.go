@@ -32,11 +32,11 @@ func TestARowOfAMissingKeyWaitsForTheReason(t *testing.T) {
 	gone := func() *flush.Page { return &flush.Page{Records: []row.Record{{Key: "s:1", Gone: true}, {Key: "s:2"}}} }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.sift(ctx, gone(), b, ahead); !errors.Is(err, context.Canceled) {
+	if err := c.spareRows(ctx, gone(), b, ahead); !errors.Is(err, context.Canceled) {
 		t.Errorf("the row goes although the stream has not told why its key is missing: %v", err)
 	}
 	page, sifted := gone(), make(chan error, 1)
-	go func() { sifted <- c.sift(t.Context(), page, b, ahead) }()
+	go func() { sifted <- c.spareRows(t.Context(), page, b, ahead) }()
 	f.hears(2, "FLUSHALL")
 	f.Reached(follow.Position{ReplID: "id", Offset: 300, DB: 2})
 	if err := <-sifted; err != nil || len(page.Records) != 1 || page.Records[0].Key != "s:2" {

@@ -48,7 +48,7 @@ func TestTheLastPlaceOfABatchSaysThatThereWasABreak(t *testing.T) {
 		}
 		if breaks {
 			f.mu.Lock()
-			f.hasLocked(m, "y", true)
+			f.noteSlotsLocked(m, "y", true)
 			f.mu.Unlock()
 		}
 		if p, err := parsePlace(f.move(b, true).To); err != nil || (p.owed == owesPass) != breaks || f.broke(b) != breaks {

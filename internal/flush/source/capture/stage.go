@@ -48,43 +48,43 @@ func (f *feed) resume(ctx context.Context, text string) error {
 	if !f.settle(text, p) {
 		f.close()
 		f.restart(text, p)
-		f.hub.add(f)
+		f.follower.add(f)
 	}
-	return f.until(ctx, f.failures(), func() bool { return f.joined || f.movesOnly() })
+	return f.await(ctx, f.failures(), func() bool { return f.joined || f.movesOnly() })
 }
 
 // catchUp waits until the feed has received all changes up to heads, if the streams are followed.
 func (f *feed) catchUp(ctx context.Context, heads heads) error {
-	return f.hearOr(ctx, heads, f.movesOnly)
+	return f.awaitReceivedOr(ctx, heads, f.movesOnly)
 }
 
-// hear does the same, and a place that can be moved is not enough.
-func (f *feed) hear(ctx context.Context, heads heads) error {
-	return f.hearOr(ctx, heads, func() bool { return false })
+// awaitReceived does the same, and a place that can be moved is not enough.
+func (f *feed) awaitReceived(ctx context.Context, heads heads) error {
+	return f.awaitReceivedOr(ctx, heads, func() bool { return false })
 }
 
-// hearOr is hear, but ends also when enough returns true. A master that was replaced, and does not know that yet, may have named the end
-// of its history: no line will receive changes of that, while the streams are followed.
-func (f *feed) hearOr(ctx context.Context, heads heads, enough func() bool) (err error) {
+// awaitReceivedOr is awaitReceived, but ends also when enough returns true. A master that was replaced, and does not know that yet, may
+// have named the end of its history: no reader will receive changes of that, while the streams are followed.
+func (f *feed) awaitReceivedOr(ctx context.Context, heads heads, enough func() bool) (err error) {
 	var former error
-	err = f.until(ctx, heads.tries, func() bool {
+	err = f.await(ctx, heads.tries, func() bool {
 		if f.joined && slices.ContainsFunc(heads.all, func(head follow.Position) bool { return !f.follows(head.ReplID) }) {
 			former = fmt.Errorf("a master answered that was replaced: %w", follow.ErrNotMaster)
 		}
-		return former != nil || enough() || f.heard(heads.all)
+		return former != nil || enough() || f.hasReceived(heads.all)
 	})
 	return cmp.Or(err, former)
 }
 
 // follows reports whether a history of that name is followed.
 func (f *feed) follows(replID string) bool {
-	return slices.ContainsFunc(f.marks, func(m *mark) bool { return m.line != nil && m.at.ReplID == replID })
+	return slices.ContainsFunc(f.marks, func(m *mark) bool { return m.reader != nil && m.at.ReplID == replID })
 }
 
-func (f *feed) heard(heads []follow.Position) bool {
+func (f *feed) hasReceived(heads []follow.Position) bool {
 	return f.joined && !slices.ContainsFunc(heads, func(head follow.Position) bool {
 		return !slices.ContainsFunc(f.marks, func(m *mark) bool {
-			return m.line != nil && m.at.ReplID == head.ReplID && m.at.Offset >= head.Offset
+			return m.reader != nil && m.at.ReplID == head.ReplID && m.at.Offset >= head.Offset
 		})
 	})
 }
@@ -92,9 +92,9 @@ func (f *feed) heard(heads []follow.Position) bool {
 // errReleased: the feed will receive no more changes.
 var errReleased = errors.New("the stream is not followed any more: the job was taken out or replaced, or its store was closed")
 
-// until waits until so returns true. It returns the last failure to follow a stream after more than tries of them, or at once if it is a
+// await waits until so returns true. It returns the last failure to follow a stream after more than tries of them, or at once if it is a
 // refusal.
-func (f *feed) until(ctx context.Context, tries int, so func() bool) error {
+func (f *feed) await(ctx context.Context, tries int, so func() bool) error {
 	tick := time.NewTicker(time.Second) // after a reload another run may have taken the entry of changed
 	defer tick.Stop()
 	f.mu.Lock()
@@ -171,7 +171,7 @@ func (f *feed) restart(text string, p place) {
 	f.begun, f.gen = true, f.gen+1
 	f.batch, f.base, f.place, f.moved, f.since, f.passAfter = nil, text, p, time.Now(), time.Now(), time.Time{}
 	f.full, f.emptied, f.deletes, f.debts, f.paid, f.tries, f.problem = false, "", 0, 0, 0, 0, nil
-	f.marks, f.news, f.reread = nil, nil, reread{}
+	f.marks, f.joinNotes, f.reread = nil, nil, reread{}
 	for _, m := range p.marks {
 		f.marks = append(f.marks, &mark{at: m.at, base: m.at, seen: m.seen, slots: m.slots})
 	}
@@ -198,12 +198,12 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 	if f.breaks != f.whole {
 		f.clear() // a pass is owed, and pending keys may be missing now without a command for that
 	}
-	notes := f.news
+	notes := f.joinNotes
 	switch {
 	case f.passes():
 		b = &batch{debt: f.debts, owed: f.owes(), alarming: f.reason != isNew}
 		notes = append(notes, "all keys are read: "+f.why)
-		f.reports(PassBegun, string(f.reason), f.why)
+		f.report(PassBegun, string(f.reason), f.why)
 		f.full = false // pending keys stay: see unaccounted
 	case len(f.pending) == 0 && !f.shouldMove():
 		return nil, "", nil
@@ -211,7 +211,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 		b = &batch{keys: f.pending, leaves: f.owes()}
 		f.clear()
 	}
-	f.news = nil
+	f.joinNotes = nil
 	b.text, b.place, b.cutOff, b.promotions, b.breaks = f.base, f.place, !f.joined, f.promotions, f.breaks
 	for _, m := range f.marks {
 		b.marks = append(b.marks, taken{m, m.at, m.own})
@@ -290,8 +290,8 @@ func (f *feed) move(b *batch, final bool) *flush.Move {
 	return m
 }
 
-// saw notes the offsets up to which values were read from the masters. It is an error if one of the masters is not a followed one.
-func (f *feed) saw(b *batch, heads []follow.Position) error {
+// noteSeen notes the offsets up to which values were read from the masters. It is an error if one of the masters is not a followed one.
+func (f *feed) noteSeen(b *batch, heads []follow.Position) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, head := range heads {
@@ -321,16 +321,16 @@ func (f *feed) pay(b *batch) {
 		return
 	case b.missed != nil: // changes go on meanwhile
 		f.passAfter = time.Now().Add(retryPass)
-		f.reports(PassEnded, incomplete, b.missed.Error())
+		f.report(PassEnded, incomplete, b.missed.Error())
 		f.reason = missedAnyhow
 		return
 	}
 	for _, t := range b.marks {
 		if t.own != "" {
-			t.slots, t.doubt = t.own, ""
+			t.slots, t.doubted = t.own, ""
 		}
 	}
-	f.reports(PassEnded, complete, "all keys were read")
+	f.report(PassEnded, complete, "all keys were read")
 	f.paid = max(f.paid, b.debt)
 }
 
@@ -374,8 +374,8 @@ func (f *feed) written() (text string, owed owed, bases map[*mark]follow.Positio
 	return b.final, b.place.owed, bases
 }
 
-// works reports whether a run would have work, or something to report.
-func (f *feed) works() bool {
+// hasWork reports whether a run would have work, or something to report.
+func (f *feed) hasWork() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

@@ -14,7 +14,7 @@ func (c *Capture) Finds(inputs []string) error { return c.keys.Finds(inputs) }
 
 // Passed implements flush.KeySweeper.
 func (c *Capture) Passed(st flush.Stage) flush.Passed {
-	b, err := c.of(st)
+	b, err := c.batchOf(st)
 	if err != nil {
 		return flush.Passed{Everything: true, Missed: err}
 	}
@@ -57,7 +57,7 @@ func (c *Capture) StillMissing(ctx context.Context, records []row.Record) ([]row
 		return nil, c.fail("search for keys of", err)
 	}
 	f := c.feed()
-	if err := f.hear(ctx, heads); err != nil {
+	if err := f.awaitReceived(ctx, heads); err != nil {
 		return nil, c.fail("search for keys of", err)
 	}
 	switch {
@@ -76,7 +76,7 @@ func (c *Capture) Unaccounted(ctx context.Context, records []row.Record) ([]row.
 	}
 	heads, err := c.heads(ctx, nil)
 	if err == nil {
-		err = c.feed().hear(ctx, heads)
+		err = c.feed().awaitReceived(ctx, heads)
 	}
 	if err != nil {
 		return nil, c.fail("look for changes of", err)

@@ -13,31 +13,31 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// codes are the news of a feed as "what code", and are asked for once.
-func codes(s Standing) (all []string) {
-	for _, n := range s.News {
-		all = append(all, fmt.Sprint([]string{"joined", "interrupted", "began", "ended"}[n.What], " ", n.Code))
+// codes are the events of a feed as "kind code"; a second call returns none of them.
+func codes(s Progress) (all []string) {
+	for _, n := range s.Events {
+		all = append(all, fmt.Sprint([]string{"joined", "interrupted", "began", "ended"}[n.Kind], " ", n.Code))
 	}
 	return all
 }
 
-func wantNews(t *testing.T, f heard, want ...string) {
+func wantEvents(t *testing.T, f heard, want ...string) {
 	t.Helper()
-	if got := codes(f.stands(nil, time.Now())); !slices.Equal(got, want) {
-		t.Errorf("news %q, want %q", got, want)
+	if got := codes(f.progressAt(nil, time.Now())); !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
 	}
 }
 
 func TestAFeedReportsHowItJoinedAndWhyItPasses(t *testing.T) {
 	f := fed(t, 1<<20)
-	wantNews(t, f, "joined continued")
-	wantNews(t, f)
+	wantEvents(t, f, "joined continued")
+	wantEvents(t, f)
 	f.hears(2, "NOSUCHCOMMAND s:1")
 	b, _, err := f.take(flushStop)
 	if err != nil || b.debt == 0 {
 		t.Fatalf("%+v, %v: want a pass", b, err)
 	}
-	if s := f.stands(nil, time.Now()); !s.PassOwed || !slices.Equal(codes(s), []string{"began command"}) {
+	if s := f.progressAt(nil, time.Now()); !s.PassOwed || !slices.Equal(codes(s), []string{"began command"}) {
 		t.Errorf("%+v", s)
 	}
 	b.missed = errors.New("a key may have moved")
@@ -47,14 +47,14 @@ func TestAFeedReportsHowItJoinedAndWhyItPasses(t *testing.T) {
 		t.Fatalf("%+v, %v: want another pass", b, err)
 	}
 	f.pay(b)
-	wantNews(t, f, "ended incomplete", "began missed", "ended complete")
+	wantEvents(t, f, "ended incomplete", "began missed", "ended complete")
 
-	f.left(f.mark, f.line, false)
-	f.failed(follow.ErrSilent)
-	f.failed(fmt.Errorf("PSYNC: %w", follow.ErrRefused))
-	f.failed(errors.New("connection reset"))
+	f.noteLeft(f.mark, f.streamReader, false)
+	f.noteFailure(follow.ErrSilent)
+	f.noteFailure(fmt.Errorf("PSYNC: %w", follow.ErrRefused))
+	f.noteFailure(errors.New("connection reset"))
 	f.joinsAt(follow.Joined{How: follow.Promoted, At: follow.Position{ReplID: "other", Offset: 100}, Shared: 100, Backlog: 1 << 20})
-	wantNews(t, f, "interrupted silent", "interrupted refused", "interrupted connection", "joined promoted")
+	wantEvents(t, f, "interrupted silent", "interrupted refused", "interrupted connection", "joined promoted")
 }
 
 // A place that is out of reach has its reason as a code.
@@ -63,9 +63,9 @@ func TestAFeedReportsWhatWasLost(t *testing.T) {
 		follow.LostBacklog: lostBacklog, follow.LostHistory: lostHistory, follow.LostFailover: lostFailover, "": otherMasters,
 	} {
 		f := fed(t, 1<<20)
-		f.left(f.mark, f.line, false)
-		free, _, gen := f.free()
-		f.line.hub.store = plainStore(t)
+		f.noteLeft(f.mark, f.streamReader, false)
+		free, _, gen := f.freeMarks()
+		f.streamReader.follower.store = plainStore(t)
 		at := follow.Position{ReplID: "id", Offset: 900}
 		lost := make([]follow.Loss, len(free))
 		if code == "" {
@@ -73,11 +73,11 @@ func TestAFeedReportsWhatWasLost(t *testing.T) {
 		} else {
 			lost[0] = follow.Loss{Code: code, Words: "words"}
 		}
-		f.joins(f.line, gen, follow.Joined{How: follow.Began, At: at}, free, lost, slots{name: noSlots})
+		f.noteJoin(f.streamReader, gen, follow.Joined{How: follow.Began, At: at}, free, lost, slots{name: noSlots})
 		if f.reason != want {
 			t.Errorf("lost %q: %q, want %q", code, f.reason, want)
 		}
-		if got := codes(f.stands(nil, time.Now())); got[len(got)-1] != "joined began" {
+		if got := codes(f.progressAt(nil, time.Now())); got[len(got)-1] != "joined began" {
 			t.Errorf("lost %q: %q", code, got)
 		}
 	}

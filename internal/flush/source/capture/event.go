@@ -7,19 +7,19 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// News is an event in following the streams for a job.
-type News struct {
-	What  What
+// Event is an event in following the streams for a job.
+type Event struct {
+	Kind  EventKind
 	Code  string // one of Hows, Breaks, Reasons or Results
 	Words string // the same for people
 }
 
-// What is the kind of an event.
-type What int
+// EventKind is the kind of an event.
+type EventKind int
 
-// The kinds of news.
+// The kinds of events.
 const (
-	Joined What = iota
+	Joined EventKind = iota
 	Interrupted
 	PassBegun
 	PassEnded
@@ -111,13 +111,13 @@ func breakOf(err error) string {
 	return otherBreak
 }
 
-// mostNews bounds the news that no caller has taken yet.
-const mostNews = 100
+// mostEvents bounds the events that no caller has taken yet.
+const mostEvents = 100
 
-// reports keeps an event for the next call of Stand. The caller holds f.mu.
-func (f *feed) reports(what What, code, words string) {
-	if len(f.unread) == mostNews {
-		f.unread = f.unread[1:]
+// report keeps an event for the next call of ProgressOf. The caller holds f.mu.
+func (f *feed) report(kind EventKind, code, words string) {
+	if len(f.events) == mostEvents {
+		f.events = f.events[1:]
 	}
-	f.unread = append(f.unread, News{what, code, words})
+	f.events = append(f.events, Event{kind, code, words})
 }

@@ -9,9 +9,9 @@ import (
 	"baton/internal/redisconn/follow"
 )
 
-// Standing tells how far the feed of a job is.
-type Standing struct {
-	News            []News // since the last call of Stand
+// Progress tells how far the feed of a job is.
+type Progress struct {
+	Events          []Event // since the last call of ProgressOf
 	PassOwed        bool
 	Pending, Budget int // bytes of the pending keys, and their limit
 	Masters         []Master
@@ -27,32 +27,32 @@ type Master struct {
 	BacklogUsed float64
 }
 
-// Stand tells how far the feed of a job is, if this process has one. With masters it asks them for the ends of their histories.
-func Stand(ctx context.Context, store *redisconn.Store, job, key string, masters bool) (Standing, bool) {
+// ProgressOf tells how far the feed of a job is, if this process has one. With masters it asks them for the ends of their histories.
+func ProgressOf(ctx context.Context, store *redisconn.Store, job, key string, masters bool) (Progress, bool) {
 	made, ok := store.Attachment(attached(job, key))
 	if !ok {
-		return Standing{}, false
+		return Progress{}, false
 	}
 	f := made.(closer).feed
-	var heads map[*line]follow.Position
+	var heads map[*streamReader]follow.Position
 	if masters {
 		heads = f.ask(ctx)
 	}
-	return f.stands(heads, time.Now()), true
+	return f.progressAt(heads, time.Now()), true
 }
 
-// stands tells how far the feed is. heads are the ends of the masters' histories at a time, by their lines.
-func (f *feed) stands(heads map[*line]follow.Position, now time.Time) Standing {
+// progressAt tells how far the feed is. heads are the ends of the masters' histories at a time, by their readers.
+func (f *feed) progressAt(heads map[*streamReader]follow.Position, now time.Time) Progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Standing{News: f.unread, PassOwed: f.debts > f.paid, Pending: f.bytes, Budget: f.budget}
-	f.unread = nil
+	s := Progress{Events: f.events, PassOwed: f.debts > f.paid, Pending: f.bytes, Budget: f.budget}
+	f.events = nil
 	for _, m := range f.marks {
-		head, ok := heads[m.line]
-		if m.line == nil || !ok || head.ReplID != m.at.ReplID {
+		head, ok := heads[m.reader]
+		if m.reader == nil || !ok || head.ReplID != m.at.ReplID {
 			continue
 		}
-		one := Master{Address: m.line.server.Address(), Bytes: max(0, head.Offset-m.at.Offset), Behind: m.behind(head.Offset, now)}
+		one := Master{Address: m.reader.server.Address(), Bytes: max(0, head.Offset-m.at.Offset), Behind: m.behind(head.Offset, now)}
 		if m.backlog > 0 && m.base.ReplID == head.ReplID {
 			one.BacklogUsed = float64(max(0, head.Offset-m.base.Offset)) / float64(m.backlog)
 		}
@@ -86,27 +86,27 @@ func (m *mark) behind(head int64, now time.Time) time.Duration {
 }
 
 // ask asks each followed master for the end of its history; one that does not answer is left out.
-func (f *feed) ask(ctx context.Context) map[*line]follow.Position {
+func (f *feed) ask(ctx context.Context) map[*streamReader]follow.Position {
 	f.mu.Lock()
-	var lines []*line
+	var readers []*streamReader
 	for _, m := range f.marks {
-		if m.line != nil {
-			lines = append(lines, m.line)
+		if m.reader != nil {
+			readers = append(readers, m.reader)
 		}
 	}
 	f.mu.Unlock()
-	heads := map[*line]follow.Position{}
-	for _, l := range lines {
-		if head, err := l.head(ctx); err == nil {
-			heads[l] = head
+	heads := map[*streamReader]follow.Position{}
+	for _, r := range readers {
+		if head, err := r.head(ctx); err == nil {
+			heads[r] = head
 		}
 	}
 	return heads
 }
 
 // head asks the master for the end of its history.
-func (l *line) head(ctx context.Context) (follow.Position, error) {
-	conn, err := l.server.Borrow(ctx)
+func (r *streamReader) head(ctx context.Context) (follow.Position, error) {
+	conn, err := r.server.Borrow(ctx)
 	if err != nil {
 		return follow.Position{}, err
 	}
