@@ -48,7 +48,7 @@ var _ = flag.Bool("update", false, "write docs/reference/configuration.md and sc
 // reference is the whole page.
 func reference(t *testing.T) string {
 	t.Helper()
-	r := referenceWriter{t: t, docs: structDocs(t), examples: examples(t)}
+	r := referenceWriter{t: t, docs: structDocs(t), examples: examples(t), written: map[reflect.Type]written{}}
 	r.WriteString(`# Configuration reference
 
 <!-- Written by: go test ./internal/config -run Reference -update. Do not edit: the comments of internal/config say all of it. -->
@@ -74,11 +74,19 @@ type referenceWriter struct {
 	t        *testing.T
 	docs     map[string]structDoc
 	examples map[string]string
+	written  map[reflect.Type]written
+}
+
+// written is the section that explains a struct, so that no other section repeats it.
+type written struct {
+	path    string
+	restart bool
 }
 
 // section writes the settings of one struct, and after it those of the structs in it.
 func (r *referenceWriter) section(path string, typ reflect.Type, about string, restart bool) {
 	doc := r.docs[typ.Name()]
+	r.written[typ] = written{path, restart}
 	title := "The file"
 	if path != "" {
 		title = "`" + path + "`"
@@ -95,6 +103,7 @@ func (r *referenceWriter) section(path string, typ reflect.Type, about string, r
 	}
 	r.WriteString("| setting | type | default | meaning | example |\n|---|---|---|---|---|\n")
 	var inner []func()
+	defaults := false
 	for _, f := range reflect.VisibleFields(typ) {
 		key := keyOf(f)
 		if key == "" || f.Anonymous {
@@ -114,7 +123,13 @@ func (r *referenceWriter) section(path string, typ reflect.Type, about string, r
 		if below != nil {
 			d.meaning = strings.TrimSpace(d.meaning)
 			step := at + map[string]string{"list": "[]", "map": ".NAME", "": ""}[kind]
-			fmt.Fprintf(r, "| `%s` | %s | – | %s | |\n", key, typeName(f), oneLine(join(d.meaning, "[Below](#"+anchor(step)+")."+restartMark(again && path == ""))))
+			if first, ok := r.written[below]; ok {
+				if owner == typ || path != "jobs[]" {
+					r.row(key, typeName(f), join(d.meaning, first.reference(again)))
+				}
+				continue
+			}
+			r.row(key, typeName(f), join(d.meaning, "[Below](#"+anchor(step)+")."+restartMark(again && path == "")))
 			inner = append(inner, func() { r.section(step, below, "", again) })
 			continue
 		}
@@ -123,7 +138,11 @@ func (r *referenceWriter) section(path string, typ reflect.Type, about string, r
 			r.t.Errorf("%s has no example in %s", at, everySetting)
 		}
 		if owner != typ && path == "jobs[]" {
-			d.def = "as in `defaults`"
+			if !defaults {
+				fmt.Fprintf(r, "| every setting of [`defaults`](#defaults) | | its value there | For this job alone. | |\n")
+			}
+			defaults = true
+			continue
 		}
 		if !restart && restarts(path, typ, f.Index...) {
 			d.meaning += " *Restart.*"
@@ -137,6 +156,20 @@ func (r *referenceWriter) section(path string, typ reflect.Type, about string, r
 	for _, f := range inner {
 		f()
 	}
+}
+
+// row writes the line of a setting that is a section.
+func (r *referenceWriter) row(key, kind, meaning string) {
+	fmt.Fprintf(r, "| `%s` | %s | – | %s | |\n", key, kind, oneLine(meaning))
+}
+
+// reference points to a section that was written for another setting.
+func (w written) reference(restart bool) string {
+	text := "As [`" + w.path + "`](#" + anchor(w.path) + ")"
+	if w.restart && !restart {
+		text += ", without a restart"
+	}
+	return text + "."
 }
 
 // restarts reports whether a change in the section of that name takes a restart: of the
