@@ -163,6 +163,7 @@ var rules = []rule{
 	{"pkg/baton", []string{"internal/elector", "internal/heartbeat", "internal/id", "internal/nodelock", "internal/redisconn", "internal/redislock", "internal/redislock/script"},
 		"a program that embeds it gets the election and nothing else: no configuration, no jobs, no databases, no listener"},
 	{"test/mutants", nil, "it reads the product as text"},
+	{"test/prose", nil, "it reads the product as text"},
 	{"internal/testsupport/ranout", nil, "test/suite starts in a moment: it must not wait for the drivers of every database"},
 	{"test/suite", []string{"internal/testsupport/ground", "internal/testsupport/ranout"}, "it runs tests as processes, and knows nothing of what they test"},
 	{"test/versions", []string{"internal/testsupport/ground"}, "it runs tests as processes, and knows nothing of what they test"},
