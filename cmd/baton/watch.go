@@ -64,7 +64,7 @@ func (w *watch) run(ctx context.Context) error {
 	}
 	err := w.redraw(ctx, resized)
 	_, back := io.WriteString(w.sheet, "\x1b[?25h\x1b[?1049l")
-	if err == nil && back == nil && w.seen { // and below it what was seen last
+	if err == nil && back == nil && w.seen { // and below it the last picture
 		w.sheet.Width, _ = w.size()
 		err = printStatus(w.sheet, w.state(time.Now()))
 	}

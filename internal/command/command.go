@@ -226,7 +226,7 @@ func cannotStart(s Spec, errno syscall.Errno) error {
 	name, path := s.Argv[0], s.Path
 	if s.Dir != "" {
 		if _, err := os.Stat(s.Dir); err != nil {
-			//nolint:errorlint // the program is not what is missing
+			//nolint:errorlint // it is not the program that is missing
 			return fmt.Errorf("%s: %w: its working directory: %v", name, ErrNoExec, err)
 		}
 	}

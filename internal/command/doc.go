@@ -31,8 +31,8 @@
 //   - The warden is killed, with or without Run's process: the command dies with it
 //     (PR_SET_PDEATHSIG). All of its descendants become children of the guard, which kills them.
 //   - The guard is killed, with or without Run's process: the warden does not need it.
-//   - Guard and warden are killed: the command dies, and Run kills its process group. What
-//     has left the group goes on. If Run's process is killed as well, so does the group.
+//   - Guard and warden are killed: the command dies, and Run kills its process group. Processes
+//     that have left the group go on. If Run's process is killed as well, so does the group.
 //   - The warden is stopped, too: a timer of the kernel makes it go on (SIGCONT) in
 //     time to keep the deadline.
 //   - The command's time is over before the warden comes to start it, since one of them stood

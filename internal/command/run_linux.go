@@ -219,7 +219,7 @@ func Try(program []string, s Settings) error {
 	if err != nil {
 		return fmt.Errorf("try the settings of a command: %w", err)
 	}
-	defer launcher.Wait() //nolint:errcheck // what it came to it has said
+	defer launcher.Wait() //nolint:errcheck // it has reported its outcome
 	_ = ours.SetDeadline(time.Now().Add(tryWithin))
 	if err := (warden.Order{Setup: &warden.Setup{Argv: []string{""}, Settings: s}}).Write(ours); err != nil {
 		return errors.Join(fmt.Errorf("try the settings of a command: %w", err), launcher.Process.Kill())

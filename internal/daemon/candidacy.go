@@ -51,7 +51,7 @@ type candidacy struct {
 	observer   *observer
 	subscriber *subscriber
 	lock       site.NodeLock
-	presence   func(*inventory.Workload) redislock.Presence // what the node registers
+	presence   func(*inventory.Workload) redislock.Presence // the presence that the node registers
 	book       *work.Samples
 	recents    *work.Recents
 	letters    *work.LettersBook
@@ -74,7 +74,7 @@ type candidacy struct {
 	mu     sync.Mutex
 	work   *inventory.Workload // in force
 	reign  *reign              // the term that goes on; nil between terms
-	ending string              // what is waited for before the lead is given up: "the end of report"; "" most of the time
+	ending string              // the event before the lead is given up: "the end of report"; "" most of the time
 }
 
 // newCandidacy makes the node's part in the election of a lock. It does not connect.

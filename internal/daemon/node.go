@@ -77,7 +77,7 @@ type node struct {
 	roles       map[string]string          // what systemd shows, by lock key
 	parting     map[string]<-chan struct{} // candidacies that are being left
 	running     sync.WaitGroup             // candidacies
-	retiring    sync.WaitGroup             // what a reload has replaced
+	retiring    sync.WaitGroup             // tasks that a reload has replaced
 	failed      error                      // why a candidacy has ended by itself
 }
 

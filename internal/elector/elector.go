@@ -198,7 +198,7 @@ func (e *Elector) waits(d time.Duration) {
 const anotherTrouble = 5 * time.Second
 
 // contact notes whether the store answered, and reports once when that changes. A refusal is an answer, but not one that helps: an
-// operator who has read that the store is silent must also learn, if it lasts, that it wants another password.
+// operator who has read of the silence of the store must also learn, if it lasts, that it wants another password.
 func (e *Elector) contact(err error) {
 	if errors.Is(err, ErrLost) {
 		err = nil

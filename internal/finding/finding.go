@@ -30,7 +30,7 @@ func (s Severity) Rank() int {
 type Finding struct {
 	Severity    Severity `json:"severity"`
 	Subject     string   `json:"subject"`              // redis, database "main", job "users"
-	What        string   `json:"what"`                 // what was found
-	Consequence string   `json:"consequence,omitzero"` // what can be lost
+	What        string   `json:"what"`                 // the finding itself
+	Consequence string   `json:"consequence,omitzero"` // the loss that may follow
 	Remedy      string   `json:"remedy,omitzero"`
 }

@@ -10,7 +10,7 @@ const (
 	// longestSleep bounds how late the guard notices that the machine was
 	// suspended: timers stand still in suspend, the boot clock does not.
 	longestSleep = 100 * time.Millisecond
-	// wakeGrace is what the work gets to return when the process itself had been
+	// wakeGrace is the time that the work gets to return when the process itself had been
 	// stopped past its hard stop, so that nothing could cancel it in time.
 	wakeGrace = 250 * time.Millisecond
 )
@@ -37,8 +37,8 @@ func hardStop(t Timing, sent Instant) Instant { return sent.Add(t.TTL - t.Margin
 func (w *Window) Now() Instant { return w.clock() }
 
 // Extend moves the window to that of the renewal sent at sent. It reports false,
-// and moves nothing, when the hard stop has passed or the lease was lost: what
-// has ended is never revived, however good the late answer is.
+// and moves nothing, when the hard stop has passed or the lease was lost: a
+// window that has ended is never revived, however good the late answer is.
 func (w *Window) Extend(sent Instant) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,8 +39,8 @@
 // each in turn, or none; the others are missed: no_leader if no leader gave a sign of life then, which
 // the term knows ([Term].FreeSince), and otherwise unknown: there was a leader, and it has
 // not recorded why they were not run. Slots of the new term wait until that is recorded, since
-// the first of them would bar all earlier ones. A job of
-// which the ledger knows no slot catches nothing up: it is new, or the ledger has lost
+// the first of them would bar all earlier ones. A job
+// without a slot in the ledger catches nothing up: it is new, or the ledger has lost
 // its data, and the two cannot be distinguished. It is recorded as unknown, without a slot.
 // A slot that was to be caught up and is given up is missed with the reason for which it waited.
 //
@@ -88,8 +88,8 @@
 //
 // Policies are pure functions of package plan: catch-up, overlap, retry, lost runs.
 //
-// A slot passes these: schedule (when it is due), plan (whether it is run), slots.go (what
-// the job does about it), line.go (what it waits for), execute.go, outbox.go.
+// A slot passes these: schedule (when it is due), plan (whether it is run), slots.go (how
+// the job acts on it), line.go (its wait for others), execute.go, outbox.go.
 //
 // # Orders of operators
 //

@@ -17,7 +17,7 @@ import (
 
 // execution is the goroutine of a run: it claims, works and records.
 type execution struct {
-	s     *session // only what is safe in any goroutine
+	s     *session // only its parts that are safe in any goroutine
 	f     *flight
 	place *place
 

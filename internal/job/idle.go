@@ -30,7 +30,7 @@ func (s *session) sendEarly() {
 }
 
 // try claims and records the runs that have nothing to do, and starts all others in the usual
-// way. The whole group takes one turn. What it asks apart, which is another server than the ledger's, it asks
+// way. The whole group takes one turn. It asks other servers than the ledger's
 // before: that one may hang.
 func (all early) try(s *session, idle func(context.Context, []string) []bool, apart bool) {
 	tooLate, stop := all.patience(s)

@@ -41,7 +41,7 @@ type waiting struct {
 	roomless time.Time // since then the first item waits for room; zero: it does not
 }
 
-// unrecorded is what the ledger does not have yet. No slot is claimed before it does.
+// unrecorded are records that the ledger does not have yet. No slot is claimed before it does.
 type unrecorded struct {
 	known          bool      // the ledger has answered with the job's standing
 	orphans        int       // lost runs on their way to the ledger, one of them to be rerun

@@ -37,7 +37,7 @@ type entry struct {
 	done func(error) // called in the loop
 }
 
-// courier is what the outbox needs for recording.
+// courier is the part of a session that the outbox uses to record.
 type courier struct {
 	ledger Ledger
 	term   Term

@@ -69,13 +69,13 @@ type Run struct {
 	Forced  bool   // a manual run that overlap would have refused
 }
 
-// Result is what the work of a run returns.
+// Result is the outcome that a run's work returns.
 type Result struct {
 	Rows     int64  // rows written
 	Deleted  int64  // of the rows, those that were deleted
 	Dead     int64  // records put aside as dead letters
 	ExitCode *int   // of a command that was not killed
-	Output   string // the end of what a command printed
+	Output   string // the end of a command's output
 }
 
 // Func is the work of a job. It must return soon after ctx ends. Its error is judged by the

@@ -59,7 +59,7 @@ type Options struct {
 	AtLeast time.Duration
 
 	Command        []string
-	Env            []string // what the command gets beside the variables of its locks
+	Env            []string // for the command, beside the variables of its locks
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Leave does not kill the processes that the command leaves running in the background.
@@ -172,8 +172,8 @@ func (h *holding) run(ctx context.Context) (command.Result, error) {
 	return h.outcome(ctx, err)
 }
 
-// prepare has the warden begin while the locks are taken. What is returned ends one that was
-// not needed.
+// prepare has the warden begin while the locks are taken. The returned function ends a
+// warden that was not needed.
 func (h *holding) prepare() (dismiss func()) {
 	if h.o.Wait == 0 {
 		return func() {} // of many hosts all but one are refused at once

@@ -25,7 +25,7 @@ import (
 	"baton/internal/text"
 )
 
-// commandTimeout bounds what a command waits for a connection; twice that, for an answer.
+// commandTimeout bounds a command's wait for a connection; twice that, for an answer.
 const commandTimeout = 5 * time.Second
 
 // Client asks a node by its API. It has no configuration and reaches no other server.

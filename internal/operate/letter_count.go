@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// lettersWithin bounds what a database may take: the state is shown without the count.
+	// lettersWithin bounds the time of a database: after it the state is shown without the count.
 	lettersWithin = time.Second
 	// lettersEvery is how often --watch counts the letters again.
 	lettersEvery = 15 * time.Second

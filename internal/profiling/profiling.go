@@ -1,5 +1,5 @@
-// Package profiling serves the profiles of this process, for whoever is to find out what it spends
-// time and memory on.
+// Package profiling serves the profiles of this process, for engineers who look
+// for the code that spends its time and memory.
 package profiling
 
 import (
@@ -17,7 +17,7 @@ type Server struct {
 	http     http.Server
 }
 
-// errAddress says what an address must be. Beyond loopback a profile would be anybody's.
+// errAddress says how an address must look. Beyond loopback other hosts could read a profile.
 var errAddress = errors.New("name a port on loopback, such as 127.0.0.1:6060: profiles are for this host alone, and from another one " +
 	"they are fetched by way of ssh -L 6060:127.0.0.1:6060")
 
@@ -56,7 +56,7 @@ func profiles() *http.ServeMux {
 	return mux
 }
 
-// local refuses what a web page in a browser on this host asks for, by any name.
+// local refuses the requests of web pages in a browser on this host, by any name.
 func local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)

@@ -58,7 +58,7 @@ func readNested(r *bufio.Reader, depth int, elements *int) (any, error) {
 		}
 		return all, nil
 	case kind == '*':
-		return nil, nil //nolint:nilnil // that is what the reply says
+		return nil, nil //nolint:nilnil // the reply says so
 	}
 	return nil, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
 }

@@ -15,7 +15,7 @@ type Event struct {
 	Event  string
 	NodeID string
 	Epoch  int64
-	Code   string // of what is said in Reason, for programs
+	Code   string // of Reason, for programs
 	Reason string
 }
 

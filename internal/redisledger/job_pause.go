@@ -110,7 +110,7 @@ func pauseIn(fields map[string]string, prefix string, now time.Time) (found paus
 		All: prefix == allJobs}
 	switch {
 	case !paused:
-	case !p.Until.IsZero() && !p.Until.After(now): // nobody has removed it yet
+	case !p.Until.IsZero() && !p.Until.After(now): // it is over but not yet removed
 		found.ended = append(found.ended, Stretch{p.At, p.Until})
 	default:
 		found.now = &p

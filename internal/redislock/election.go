@@ -38,7 +38,7 @@ type Picture struct {
 	Now    time.Time
 	Owner  string        // "" when no client holds the lock
 	Left   time.Duration // of the lease; negative when the lock has no expiry
-	Leader string        // node; "" when nobody, or a foreign client, holds the lock
+	Leader string        // node; "" if the lock is free, or a foreign client holds it
 	Epoch  int64         // of the last term, over or not
 	Forged bool          // the stored epoch is invalid: see [elector.ErrEpoch]
 	Since  time.Time     // when that term began

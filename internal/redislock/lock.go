@@ -65,7 +65,7 @@ type Lock struct {
 type verdict struct {
 	word    string // won, held or wait
 	detail  string // held: the holder's node; wait: the code of why
-	about   string // wait: what the code is about
+	about   string // wait: the subject of the code
 	left    int64  // in ms: of the lease, or of the wait; noExpiry without an end
 	epoch   int64  // the last known one; 0 if a foreign client holds the lock
 	leaseMS int64  // held: the holder's ttl, if it is one of ours

@@ -54,7 +54,7 @@ func (e *Elector) Lead(ctx context.Context, work func(ctx context.Context, term 
 }
 
 // IsLeader reports whether this process leads for certain, and the context of its work has not
-// ended: see [Term.Trusted]. It asks nobody.
+// ended: see [Term.Trusted]. It sends no request.
 func (e *Elector) IsLeader() bool {
 	leads := e.leads.Load()
 	return leads != nil && (*leads)()

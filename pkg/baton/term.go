@@ -30,8 +30,8 @@ func (t Term) Owner() string { return t.term.Owner() }
 // Node is the name of this process.
 func (t Term) Node() string { return t.term.NodeID() }
 
-// Trusted reports whether this process leads for certain, and may begin something. It asks nobody:
-// it goes by what Redis has granted, and by a clock that does not stop in suspend. The context of
+// Trusted reports whether this process leads for certain, and may begin something. It sends no request:
+// it goes by the lease that Redis has granted, and by a clock that does not stop in suspend. The context of
 // the function ends at that moment, too; this is for the line before something that cannot be
 // taken back.
 func (t Term) Trusted() bool { return t.term.Trusted() }

@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// The types of what follows: specs of the Open Container Initiative, image-spec 1.1.
+// The types below follow the specs of the Open Container Initiative, image-spec 1.1.
 type (
 	descriptor struct {
 		MediaType   string            `json:"mediaType"`

@@ -1,4 +1,4 @@
-// Manifests builds what is for Kubernetes as kubectl does and reads it by the types of its own API, and what is for compose by the
+// Manifests builds the files for Kubernetes as kubectl does and reads them by the types of its own API. It reads the compose file by the
 // compose specification's own library, and the Grafana dashboard by the types of its published schema.
 // It fails at the first field that these do not know.
 //

@@ -1,4 +1,4 @@
-// Sbom writes what a program of Go was built from, as the program itself says, in CycloneDX 1.5. The
+// Sbom writes the modules of a Go program, which the program itself names, in CycloneDX 1.5. The
 // same program gives the same bytes.
 //
 //	sbom -name baton -version v1.2.3 -epoch 1700000000 -license Apache-2.0 PROGRAM >baton.cdx.json

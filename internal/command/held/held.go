@@ -18,7 +18,7 @@ type Lock struct {
 	Epoch      int64
 }
 
-// String is the word for it: name=owner:epoch, the name with % for what is not a letter.
+// String is the word for it: name=owner:epoch, in the name % for other characters than letters.
 func (l Lock) String() string {
 	return fmt.Sprintf("%s=%s:%d", url.QueryEscape(l.Key), l.Owner, l.Epoch)
 }

@@ -26,10 +26,10 @@ func guard() int {
 		Sys: &syscall.SysProcAttr{Setpgid: true}, // who kills the group of one of us does not kill the other
 	})
 	if err != nil {
-		_ = Report{Errno: int(errnoOf(err))}.write(os.NewFile(socket, "baton")) // who is gone need not know
+		_ = Report{Errno: int(errnoOf(err))}.write(os.NewFile(socket, "baton")) // a peer that is gone need not know
 		return 1
 	}
-	_ = syscall.Close(socket) // else nobody would notice the warden's end
+	_ = syscall.Close(socket) // else the end of the warden goes unnoticed
 	go func() {
 		for s := range signals {
 			if number, ok := s.(syscall.Signal); ok {
@@ -38,7 +38,7 @@ func guard() int {
 		}
 	}()
 	if finished(pid) {
-		return 0 // what it has left was to be left
+		return 0 // its other processes were to be left
 	}
 	killRest()
 	return 1
@@ -57,7 +57,7 @@ func finished(pid int) bool {
 
 // killRest kills all that is below us until nothing is left.
 func killRest() {
-	const longest = time.Second // between two sweeps: what the kernel does not let go of may take long
+	const longest = time.Second // between two sweeps: a process that the kernel holds may take long
 	for pause := killAgain; ; pause = min(2*pause, longest) {
 		signalEach(descendants(os.Getpid()), syscall.SIGKILL)
 		if reapEnded() {

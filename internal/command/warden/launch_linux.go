@@ -70,7 +70,7 @@ func prepare(s Setup) (p program, err error) {
 	return p, errors.Join(errs[:]...)
 }
 
-func (program) say(text string) { _, _ = syscall.Write(socket, []byte(text)) } // who is gone need not know
+func (program) say(text string) { _, _ = syscall.Write(socket, []byte(text)) } // a peer that is gone need not know
 
 func (p program) failed(step Step, errno syscall.Errno) int {
 	p.say(strconv.Itoa(int(step)) + " " + strconv.Itoa(int(errno)))
@@ -136,7 +136,7 @@ func (p program) settle(s Settings, parent int) (Step, syscall.Errno) {
 		}
 	}
 	if s.User == nil {
-		for _, c := range lent() { // what the daemon's commands have beside is not for us to take
+		for _, c := range lent() { // capabilities that the daemon lent to its commands are not ours to take
 			_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, capAmbient, ambientLower, c, 0, 0, 0)
 		}
 		return 0, 0
@@ -225,7 +225,7 @@ func writeAll(fd int, text []byte) error {
 	return nil
 }
 
-// outcome reads what a launcher says until it has ended, or is the command: its socket closes then.
+// outcome reads the reports of a launcher until it has ended, or is the command: its socket closes then.
 func outcome(fd int) (Step, error) {
 	var said []byte
 	for buffer := make([]byte, 64); ; {

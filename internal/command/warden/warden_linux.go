@@ -61,7 +61,7 @@ func watch() int {
 	orders := receive(conn, parseOrder)
 	first, ok := await(orders, signals)
 	if !ok || first.Setup == nil {
-		return 0 // whoever started us is gone: there is nothing to do, and nobody to tell
+		return 0 // our parent is gone: there is nothing to do and nothing to report
 	}
 	w := warden{setup: *first.Setup, drain: first.Setup.Grace}
 	if d := w.setup.Drain; d > 0 {
@@ -70,13 +70,13 @@ func watch() int {
 	w.slack = min(max(w.drain/4, 50*time.Millisecond), 500*time.Millisecond)
 	w.extend(first.Until)
 	if !w.inTime(orders) {
-		_ = Report{Errno: int(TooLate)}.write(conn) // who is gone need not know
+		_ = Report{Errno: int(TooLate)}.write(conn) // a peer that is gone need not know
 		return 0
 	}
 	var err error
 	var step Step
 	if w.pid, step, err = w.start(); err != nil {
-		_ = Report{Errno: int(errnoOf(err)), Step: step}.write(conn) // who is gone need not know
+		_ = Report{Errno: int(errnoOf(err)), Step: step}.write(conn) // a peer that is gone need not know
 		return 0
 	}
 	_ = Report{Pid: w.pid}.write(conn)
@@ -117,7 +117,7 @@ func passedOn() (passed []os.Signal) {
 // warden watches over one command.
 type warden struct {
 	setup Setup
-	drain time.Duration // of what is left until all must be dead
+	drain time.Duration // the part of the time left until all must be dead
 	slack time.Duration // between SIGKILL and the moment at which all must be dead
 	waker waker
 
@@ -137,7 +137,7 @@ func (w *warden) attend(orders <-chan Order, signals <-chan os.Signal) {
 		timer := time.NewTimer(w.untilNext())
 		select {
 		case o, ok := <-orders:
-			if !ok { // whoever told us what to do is dead
+			if !ok { // our parent is dead
 				orders = nil
 				w.stop(Now().Add(w.setup.Grace))
 				break

@@ -24,7 +24,7 @@ type Setup struct {
 	Env   []string
 	Dir   string // "" is the current one
 	Grace time.Duration
-	Drain time.Duration // of what is left until everything must be dead; 0: Grace
+	Drain time.Duration // the part of the time left until everything must be dead; 0: Grace
 	Leave bool
 	// Group is the process group to run in: a terminal's, so that its keys reach
 	// the command as if there were no baton. 0 is a new one.

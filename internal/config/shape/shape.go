@@ -64,7 +64,7 @@ func Tokens(text string) (all token.Tokens, err error) {
 				return nil, &Excess{Line: t.Position.Line, Column: t.Position.Column, Message: message}
 			}
 			all.Add(t)
-			if at.broken { // what follows would only be more of it
+			if at.broken { // further mistakes would only be its consequences
 				return whole(all), nil
 			}
 		}

@@ -25,7 +25,7 @@ type Task struct {
 	Config   config.Job
 	Shown    string // Config as YAML, without any secret
 	Schedule schedule.Schedule
-	Sources  []flush.Source   // what a flush reads, for its backlog; nil: a command, or not opened
+	Sources  []flush.Source   // the sources of a flush, for its backlog; nil: a command, or not opened
 	Store    *redisconn.Store // where they are; nil likewise
 	IdleKeys []string         // while none of them exists a flush has nothing to do; nil: keys do not show it
 

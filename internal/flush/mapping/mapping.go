@@ -73,7 +73,7 @@ type column struct {
 	named       bool // its input is known even when the record is gone
 	missingNull bool
 	missingKeep bool
-	constant    *row.Value // what a missing field means: the column's default; nil: see the other two
+	constant    *row.Value // stands for a missing field: the column's default; nil: see the other two
 	emptyNull   bool
 	read        row.Reader
 	what        string // the type as messages name it

@@ -12,9 +12,9 @@ type ColumnView struct {
 	Name    string `json:"name"`
 	DBType  string `json:"db_type"`
 	From    string `json:"from"`
-	Read    string `json:"read"` // as what the text is read
+	Read    string `json:"read"` // the type that the text is read as
 	Op      string `json:"op"`
-	Missing string `json:"missing"` // what a record without it means: error, null, keep, or default: that of the column
+	Missing string `json:"missing"` // for a record without it: error, null, keep, or default: that of the column
 	Empty   string `json:"empty"`   // what an empty text means: null or as it is
 	Key     bool   `json:"key"`
 }

@@ -3,7 +3,7 @@ package row
 // The names of inputs other than fields and captures.
 const (
 	InputField      = "$field"      // counters: the hash field that was counted
-	InputValue      = "$value"      // counters: what was added since the last flush; list and scan: the whole value
+	InputValue      = "$value"      // counters: the sum added since the last flush; list and scan: the whole value
 	InputID         = "$id"         // stream: the entry's id
 	InputKey        = "$key"        // scan: the key
 	InputMember     = "$member"     // zset and scan: the member of a set

@@ -1,5 +1,5 @@
 // Package plan decides which slots of a job are run: when several have come due, a run of it still goes on,
-// or a run has failed or was lost. Its functions are pure: a policy and what has happened, and for slots a schedule and a time.
+// or a run has failed or was lost. Its functions are pure: they take a policy and past events, and for slots a schedule and a time.
 package plan
 
 import (

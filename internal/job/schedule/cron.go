@@ -121,7 +121,7 @@ func (m *monthEnds) match(wall time.Time, bits *cron.SpecSchedule) bool {
 		!isStar(bits.Dow) && bits.Dow&(1<<wall.Weekday()) != 0
 }
 
-// wallClock returns what the clock in loc shows at t.
+// wallClock returns the wall clock's time in loc at t.
 func wallClock(t time.Time, loc *time.Location) time.Time {
 	return t.UTC().Add(offset(t.In(loc)))
 }

@@ -13,7 +13,7 @@ import (
 var slack = Format{
 	Name: "slack",
 	Encode: func(m Message, _ string) ([]byte, error) {
-		// Slack's three control characters; "<!channel>" would call everybody.
+		// Slack's three control characters; "<!channel>" would call all members.
 		escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(said(m, 4<<10, ""))
 		return json.Marshal(map[string]string{"text": escaped})
 	},

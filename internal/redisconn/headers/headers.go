@@ -31,7 +31,7 @@ const (
 // Excess is the error for a reply above a limit.
 type Excess struct {
 	Server string // its address; may be empty
-	What   string // what it announces, such as "a text of 9000000000000000000 bytes"
+	What   string // the announced size, such as "a text of 9000000000000000000 bytes"
 	Limit  string
 }
 

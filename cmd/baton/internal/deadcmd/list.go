@@ -70,7 +70,7 @@ func newDeadListCommand(e cmdline.Env) *cobra.Command {
 func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool) error {
 	if len(letters) == 0 {
 		if !whole {
-			return nil // the error says what is missing
+			return nil // the error names the missing ones
 		}
 		return show.Say(out, "no dead letters\n")
 	}

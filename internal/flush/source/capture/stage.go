@@ -223,7 +223,7 @@ func (f *feed) take(onFlush string) (b *batch, note string, err error) {
 // passes reports whether the next batch is a pass.
 func (f *feed) passes() bool { return f.debts > f.paid && !time.Now().Before(f.passAfter) }
 
-// owes tells what the next place says about a pass.
+// owes is the debt of a pass that the next place records.
 func (f *feed) owes() owed {
 	switch {
 	case f.debts == f.paid:

@@ -1,4 +1,4 @@
-// Package existing reads what a job's keys hold now, beside its flush: to mark it for the flush, and to
+// Package existing reads the present values of a job's keys, beside its flush: to mark it for the flush, and to
 // compare it with the table.
 package existing
 
@@ -54,7 +54,7 @@ type Keys struct {
 	pattern spec.KeyPattern
 	redis   string // Redis' type of the keys
 	inputs  []string
-	captive bool   // it is marked by what the pattern captures, not by its key
+	captive bool   // it is marked by the captured part of its name, not by its key
 	marker  marker // nil: every run reads everything
 	newID   func() (string, error)
 }
@@ -210,7 +210,7 @@ func (k *Keys) scan(ctx context.Context, at *redisconn.Server, p *place) (some v
 	return some, nil
 }
 
-// slots are those of all masters of a Cluster, and who has which; "" of another deployment, and while one is on
+// slots lists the slots of each master of a Cluster; "" of another deployment, and while one is on
 // its way.
 func (k *Keys) slots(ctx context.Context, masters []*redisconn.Server) (string, error) {
 	if !k.store.IsCluster() {

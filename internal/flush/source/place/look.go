@@ -97,7 +97,7 @@ func idOf(reply any) (id ID, ok bool) {
 	return id, err == nil
 }
 
-// Number gives the place the number by which what is behind it, and still there, can
+// Number gives the place the number by which the entries that are still behind it can
 // be counted, if the look tells: entries that were deleted count as before it.
 func (l Look) Number(at Place) Place {
 	switch {
@@ -128,7 +128,7 @@ func (l Look) Pending(at Place) int64 {
 	return l.Length
 }
 
-// Gap says what is missing between a place and what is in the stream: "" for nothing.
+// Gap describes how entries between a place and the present stream are missing: "" if they are not.
 // Then next is where to go on behind it.
 //
 // The entry at the place is its anchor. Trimming begins at the oldest entry, so where

@@ -41,8 +41,8 @@ func ParseID(text string) (id ID, err error) {
 	return id, nil
 }
 
-// Place is where the reading of a stream is: behind the entry with that id, of which
-// Ordinal is the number in the stream's life. So what lies behind it can be counted
+// Place is where the reading of a stream is: behind the entry with that id. Ordinal is
+// that entry's number in the stream's life. So what lies behind it can be counted
 // without looking: the entries that were ever added, less ordinal. Redis counts them
 // since version 7; without that Ordinal is 0, for unknown.
 type Place struct {

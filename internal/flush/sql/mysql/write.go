@@ -36,7 +36,7 @@ type compiledPlan struct {
 	every  []int // all columns
 	doubts doubts
 
-	mu                       sync.Mutex // guards what follows
+	mu                       sync.Mutex // guards the fields below
 	upserts, counted, remove map[int]string
 }
 

@@ -148,7 +148,7 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 	pipe := t.pg.StartPipeline(ctx)
 	for _, p := range pieces {
 		t.send(pipe, p.statements...)
-		if p.Plan == nil { // no Sync behind it: if BEGIN fails, what follows must not be committed by itself
+		if p.Plan == nil { // no Sync behind it: if BEGIN fails, no later statement may commit alone
 			continue
 		}
 		pipe.SendPipelineSync()

@@ -14,7 +14,7 @@ func (t *session) Read(ctx context.Context, text string, args []any, each func(r
 	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
 	defer cancel()
 	statements := []statement{newStatement(text, args)}
-	if t.pg.TxStatus() == 'I' { // what is sent up to a Sync is one transaction
+	if t.pg.TxStatus() == 'I' { // all statements up to a Sync are one transaction
 		statements = []statement{named(t.db.Settings()), statements[0]}
 	}
 	if err := t.prepare(ctx, statements); err != nil {

@@ -29,7 +29,7 @@ func (p *postgres) table(ctx context.Context, tx pgx.Tx, name string) (row.Table
 	var oid int64
 	var kind string
 	t := row.Table{}
-	find, err := tx.Begin(ctx) // of a savepoint: what is no name is an error
+	find, err := tx.Begin(ctx) // of a savepoint: a text that is no name is an error
 	if err != nil {
 		return t, err
 	}
