@@ -196,8 +196,12 @@ func cliPage(t *testing.T) string {
 	}
 	fmt.Fprintf(&b, "## Environment\n\n%s\n\n", environment.Long)
 	common := commonFlags(root)
-	fmt.Fprintf(&b, "## Common flags\n\nThese mean the same in every command that takes them.\n\n```text\n%s```\n", common.FlagUsages())
+	fmt.Fprintf(&b, "## Common flags\n\nThese mean the same in every command that takes them. %s are called *%s*.\n\n```text\n%s```\n",
+		strings.Join(connectionFlags(), ", "), connection, common.FlagUsages())
 	for _, cmd := range documented(root) {
+		if cmd.HasParent() { // the flags of all commands stand once
+			root.PersistentFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
+		}
 		section(&b, cmd, common)
 	}
 	return b.String()
@@ -229,7 +233,7 @@ func section(b *strings.Builder, cmd *cobra.Command, common *pflag.FlagSet) {
 	cmd.InitDefaultHelpFlag()
 	cmd.Flags().Lookup("help").Hidden = true
 	fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
-	if verb := strings.Fields(cmd.Short)[0]; !strings.HasPrefix(cmd.Long, verb+" ") { // else the text begins with the short one
+	if !cmd.HasParent() || cmd.Long == "" { // else the index alone has the short text
 		fmt.Fprintf(b, "%s\n\n", unmarked(cmd.Short))
 	}
 	if cmd.Long != "" {
@@ -254,19 +258,34 @@ func section(b *strings.Builder, cmd *cobra.Command, common *pflag.FlagSet) {
 		}
 		b.WriteString("```\n\n")
 		if len(also) > 0 {
-			fmt.Fprintf(b, "And %s.\n\n", strings.Join(also, ", "))
+			fmt.Fprintf(b, "And %s.\n\n", strings.Join(withoutConnection(also), ", "))
 		}
 	}
 	fmt.Fprintf(b, "```sh\n%s\n```\n", strings.TrimSpace(cmd.Example))
-	if !cmd.HasAvailableSubCommands() {
+	if cmd.HasParent() {
 		return
 	}
 	b.WriteString("\n")
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			fmt.Fprintf(b, "- [%s](#%s): %s\n", sub.CommandPath(), pageName(sub), unmarked(sub.Short))
-		}
+	for _, sub := range documented(cmd)[1:] {
+		fmt.Fprintf(b, "- [%s](#%s): %s\n", sub.CommandPath(), pageName(sub), unmarked(sub.Short))
 	}
+}
+
+// connection is the name of the flags by which most commands find a node.
+const connection = "the connection flags"
+
+// connectionFlags returns those flags.
+func connectionFlags() []string {
+	return []string{"`--config`", "`--lock-key`", "`--redis`", "`--server`", "`--token-file`", "`--ca-file`"}
+}
+
+// withoutConnection writes connection in the place of all connection flags.
+func withoutConnection(flags []string) []string {
+	rest := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(connectionFlags(), f) })
+	if len(flags)-len(rest) < len(connectionFlags()) {
+		return flags
+	}
+	return append([]string{connection}, rest...)
 }
 
 func exitCodesPage() string {
