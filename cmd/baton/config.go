@@ -236,8 +236,8 @@ func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 		Short: "Write an example configuration, to begin with",
 		Long: "Write an example configuration, with every key explained, to FILE (default\n" +
 			"baton.yaml; - is standard output). An existing file is kept, unless --force is\n" +
-			"given. Its lock key is that of --lock-key. Without the flag a terminal is asked\n" +
-			"for it: hosts with the same key in the same Redis are one election, so two\n" +
+			"given. Its lock key is that of --lock-key; without the flag baton asks on a\n" +
+			"terminal. Hosts with the same key in the same Redis are one election, so two\n" +
 			"installations that share a Redis need a key each.",
 		Example: "  baton config init\n  baton config init --lock-key shop /etc/baton/baton.yaml\n  baton config init -",
 		Args:    cmdline.AtMostOneArg,
@@ -277,7 +277,7 @@ func newConfigSchemaCommand(e cmdline.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the configuration's JSON Schema, for editors",
-		Long: "Print the configuration's JSON Schema (draft 2020-12), by which an editor\n" +
+		Long: "Print the configuration's JSON Schema (draft 2020-12). With it an editor\n" +
 			"completes keys, explains them and marks mistakes. The packages have it in\n" +
 			"/usr/share/baton/baton.schema.json. It does not mark every mistake: config\n" +
 			"check does.",

@@ -23,9 +23,9 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 		Long: "Run three nodes on this machine, with an embedded Redis and a SQLite file,\n" +
 			"under traffic. Kill the leader and watch another node take over. Beside them\n" +
 			"the program that baton replaces (SET NX EX, read, write, delete) has the same\n" +
-			"traffic and the same faults. Ctrl-C or q ends the traffic; what is left is\n" +
-			"flushed, and every value in the database is compared with what was written.\n" +
-			"Exit code 0: nothing was lost, and nothing written twice.\n\n" +
+			"traffic and the same faults. Ctrl-C or q ends the traffic. The demo flushes\n" +
+			"the rest, and compares every value in the database with the writes. Exit code\n" +
+			"0: nothing was lost, and nothing written twice.\n\n" +
 			"With --scene capture the application knows nothing of baton: it writes with\n" +
 			"plain INCR, HSET, DEL and PEXPIRE, and the nodes follow the replication\n" +
 			"stream. That takes a real Redis: the demo starts an installed redis-server or\n" +
@@ -33,8 +33,8 @@ func newDemoCommand(e cmdline.Env) *cobra.Command {
 			"With --redis and --database the same runs on real servers. The demo uses keys\n" +
 			"with a random name, and a schema or database of its own, and removes them at\n" +
 			"the end.\n\n" +
-			"With --picture FILE it draws who led when, what was written and flushed, and\n" +
-			"what was lost or written twice: docs/demo.svg is one.",
+			"With --picture FILE it draws the leaders, the written and flushed changes, and\n" +
+			"the lost and doubled ones: docs/demo.svg is one.",
 		Example: "  baton demo\n" +
 			"  baton demo --scene capture\n" +
 			"  baton demo --duration 30s --chaos 3s -o json\n" +

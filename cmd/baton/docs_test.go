@@ -189,7 +189,7 @@ func cliPage(t *testing.T) string {
 	t.Helper()
 	root := forPages()
 	var b strings.Builder
-	b.WriteString("# The command line\n" + generated + "\nWhat the commands end with: [exit codes](exit-codes.md).\n\n")
+	b.WriteString("# The command line\n" + generated + "\n[Exit codes](exit-codes.md) have a page of their own.\n\n")
 	environment, _, err := root.Find([]string{"environment"})
 	if err != nil {
 		t.Fatal(err)

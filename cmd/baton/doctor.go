@@ -22,11 +22,11 @@ func newDoctorCommand(e cmdline.Env) *cobra.Command {
 		Short: "Check what could lose data or stop a job, with remedies",
 		Long: "Check Redis (round trips, eviction, persistence, replicas, permissions, its\n" +
 			"clock), every database (durability, permissions), every job's table (does it\n" +
-			"fit, by what can rows collide), the other nodes, and this host (clock, disks,\n" +
-			"systemd's unit, who can read the files). Each finding says what can be lost\n" +
-			"and what to do. Nothing is changed, and no check waits longer than a quarter\n" +
-			"of a minute. A node does the same when it leads for the first time, and logs\n" +
-			"what is grave. Run it as the user that runs baton.\n\n" +
+			"fit, can rows collide), the other nodes, and this host (clock, disks,\n" +
+			"systemd's unit, readers of the files). Each finding names the possible loss\n" +
+			"and the remedy. doctor changes nothing, and no check waits longer than a\n" +
+			"quarter of a minute. A node does the same when it leads for the first time,\n" +
+			"and logs errors and warnings. Run it as the user that runs baton.\n\n" +
 			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning,\n" +
 			"2 if the configuration cannot be used.",
 		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n" +

@@ -16,9 +16,9 @@ func newExplainCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [NODE]",
 		Short: "Explain why a node does not lead, with every reason",
-		Long: "List every reason why this host's node, or the named one, does not lead, and\n" +
-			"what to do about each. Redis is asked; what the node's own status page and the\n" +
-			"databases say is added if they answer within a second. Exit code 1 if the\n" +
+		Long: "List every reason why this host's node, or the named one, does not lead, each\n" +
+			"with its remedy. It asks Redis, and adds the answers of the node's own status\n" +
+			"page and of the databases that come within a second. Exit code 1 if the\n" +
 			"election cannot be read, or if the named node has never registered.",
 		Example: "  baton explain\n  baton explain db2\n  baton explain db2 -o json",
 		Args:    cmdline.AtMostOneArg,

@@ -49,8 +49,8 @@ lock. The same happens if baton is killed.
 A name is a Redis key, and is used as it is: a client that does SET NAME value
 NX PX ms excludes baton and is excluded. Beside the key, {NAME}:term and
 {NAME}:events stay for good, so that epochs only rise: do not make up a new name
-for every run, as with $(date). What the command leaves running in the
-background is ended, too, unless --leave-running is given. Only standard input,
+for every run, as with $(date). Processes that the command leaves in the
+background are ended, too, unless --leave-running is given. Only standard input,
 output and error are handed to the command. At a terminal it is in the
 foreground, if baton is; stopped there (Ctrl-Z) for longer than the lease it is
 ended, since its lock is lost.

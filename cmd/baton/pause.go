@@ -87,8 +87,8 @@ func newResumeCommand(e cmdline.Env) *cobra.Command {
 		Use:   "resume",
 		Short: "End a pause: a node leads again at once",
 		Long: "End a pause, of all locks: the nodes that stand by campaign at once. Exit code\n" +
-			"3 if no node leads after --wait; the pause has ended all the same. Without a\n" +
-			"pause it does nothing.",
+			"3 if no node leads after --wait, although the pause has ended. Without a pause\n" +
+			"it does nothing.",
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

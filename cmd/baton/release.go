@@ -58,12 +58,12 @@ func newReleaseCommand(e cmdline.Env) *cobra.Command {
 		Use:   "release",
 		Short: "Release the lock of a node that can no longer do so itself",
 		Long: "Release the lock of a node that can no longer do so itself, if it still holds\n" +
-			"it. With --crashed it is what systemd runs after the daemon (ExecStopPost=):\n" +
-			"it kills what the daemon has left in its control group, then releases the\n" +
-			"locks that lease*.json name, so that another node takes over at once whatever\n" +
-			"the ttl. It needs only redis: and election: of the configuration; errors\n" +
-			"elsewhere do not keep a lock from being released. Release no lock by hand\n" +
-			"whose node may still be alive: two nodes would act at once.",
+			"it. systemd runs it with --crashed after the daemon (ExecStopPost=): it kills\n" +
+			"the processes that the daemon has left in its control group. Then it releases\n" +
+			"the locks that lease*.json name, so that another node takes over at once\n" +
+			"whatever the ttl. It needs only redis: and election: of the configuration;\n" +
+			"errors elsewhere do not keep a lock from being released. Release no lock by\n" +
+			"hand whose node may still be alive: two nodes would act at once.",
 		Example: "  ExecStopPost=/usr/bin/baton release --crashed\n" +
 			"  baton release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52",
 		Args: cmdline.NoArgs,

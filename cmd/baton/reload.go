@@ -18,11 +18,11 @@ func newReloadCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Reload the configuration of the daemon on this host",
-		Long: "Reload the configuration of the daemon on this host, and print what is wrong\n" +
-			"with it, as config check does: then the old one stays in force, all of it.\n" +
-			"Open runs are not touched. SIGHUP does the same, and only the log shows the\n" +
-			"result. A change of what belongs to the node (node, redis, election, http)\n" +
-			"takes a restart.",
+		Long: "Reload the configuration of the daemon on this host. If the file has mistakes,\n" +
+			"print them as config check does; the old configuration stays in force, all of\n" +
+			"it. Open runs are not touched. SIGHUP does the same, and only the log shows\n" +
+			"the result. A change of a section of the node's own (node, redis, election,\n" +
+			"http) takes a restart.",
 		Example: "  baton config check && baton reload\n  systemctl reload baton",
 		Args:    cmdline.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

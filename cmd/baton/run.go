@@ -25,8 +25,8 @@ func newRunCommand(e cmdline.Env) *cobra.Command {
 		Short: "Run the daemon: campaign, and run the jobs while leading",
 		Long: "Run the daemon: campaign for the lock, and run the jobs while this node leads.\n" +
 			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes\n" +
-			"over. Another SIGTERM, more than a second later, kills it, and the lock runs\n" +
-			"out by itself. On SIGHUP it reads the configuration again, as baton reload\n" +
+			"over. Another SIGTERM, more than a second later, kills it, and the lock ends\n" +
+			"with its lease. On SIGHUP it reads the configuration again, as baton reload\n" +
 			"does. Without a configuration file it campaigns and runs no jobs; with a file\n" +
 			"that has none it leaves the lead to nodes that have jobs. With an empty\n" +
 			"election.lock_key it waits until the file has one.",

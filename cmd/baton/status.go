@@ -28,11 +28,11 @@ func newStatusCommand(e cmdline.Env) *cobra.Command {
 		Use:     "status",
 		Aliases: []string{"ps", "ls"},
 		Short:   "Show the leader, the nodes and the jobs, or the events",
-		Long: "Show which node leads, whether data is late, what is wrong and what to do\n" +
-			"about it; then the nodes and the jobs. --watch shows it again and again: on a\n" +
-			"terminal in place, until Ctrl-C, elsewhere one below the other. It goes on\n" +
-			"while Redis is unavailable. DEAD are the dead letters that wait; without\n" +
-			"access to the databases, as the leader last counted them.",
+		Long: "Show which node leads, whether data is late, and the problems with their\n" +
+			"remedies; then the nodes and the jobs. --watch repeats it: in place on a\n" +
+			"terminal, until Ctrl-C, elsewhere one below the other. It goes on while Redis\n" +
+			"is unavailable. DEAD counts the dead letters that wait; without access to the\n" +
+			"databases it is the leader's last count.",
 		Example: "  baton status\n  baton status --watch\n  baton status -o json\n" +
 			"  baton status --events       # the last 20 events, the newest last\n  baton status --events 200",
 		Args: cmdline.AtMostOneArg,

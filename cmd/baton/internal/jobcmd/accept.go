@@ -16,13 +16,14 @@ func newJobAcceptCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept JOB",
 		Short: "Accept that the rows of a table are a job's",
-		Long: "Accept what a pass of a capture has left alone: rows that were in the table\n" +
-			"before, and that the job never wrote. The pass has counted how many of them it\n" +
-			"would change and delete; job preview --all shows them. Once they are accepted\n" +
-			"every row within the pattern of the keys is the job's. The leader makes another\n" +
-			"pass within a minute, which changes and deletes no more rows than were counted,\n" +
-			"and no more than max_pct allows. It is recorded in the database of the job, for\n" +
-			"its present table and columns; to accept that by the configuration, see adopt.",
+		Long: "Accept the rows that a pass of a capture has left alone: they were in the\n" +
+			"table before, and the job never wrote them. The pass has counted how many of\n" +
+			"them it would change and delete; job preview --all shows them. After that\n" +
+			"every row within the pattern of the keys is the job's. The leader makes\n" +
+			"another pass within a minute, which changes and deletes no more rows than were\n" +
+			"counted, and no more than max_pct allows. The database of the job records it,\n" +
+			"for its present table and columns; to accept that by the configuration, see\n" +
+			"adopt.",
 		Example: "  baton job preview users --all\n  baton job accept users",
 		Args:    cmdline.OneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {

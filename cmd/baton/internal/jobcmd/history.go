@@ -27,8 +27,8 @@ func newJobHistoryCommand(e cmdline.Env) *cobra.Command {
 			"were not run, with the reason; the newest first. Slots that were missed one\n" +
 			"after the other for the same reason are one line, and so are the runs of a\n" +
 			"flush that found nothing to do, for up to an hour. The configuration's history\n" +
-			"says how much is kept. -o json has also the end of what a command printed;\n" +
-			"baton job logs has more of it. JOB may be left out where there is just one.",
+			"says how much is kept. -o json has the end of the output, too; baton job logs\n" +
+			"has more of it. JOB may be left out where there is just one.",
 		Example: "  baton job history report\n  baton job history report -n 100 -o json",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -19,14 +19,14 @@ func newJobLogsCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [JOB]",
 		Short: "Show the output of a job's command",
-		Long: "Show what a job's command has printed, standard output and standard error in\n" +
-			"one: of the open run, or else of the last one, on any host. -f goes on until\n" +
-			"the run has ended, and prints its result: exit code 0 if it succeeded, else 1;\n" +
+		Long: "Show the output of a job's command, standard output and standard error in one:\n" +
+			"of the open run, or else of the last one, on any host. -f goes on until the\n" +
+			"run has ended, and prints its result: exit code 0 if it succeeded, else 1;\n" +
 			"Ctrl-C ends the watching, and not the run. The last 256 KiB of each of the\n" +
-			"last 20 runs are kept, and secrets that the job names are not in them. On a\n" +
-			"terminal control characters other than those of colours are shown, and have no\n" +
-			"effect; elsewhere all is as the command wrote it. JOB may be left out where\n" +
-			"there is just one.",
+			"last 20 runs are kept, without the secrets that the job names. On a terminal\n" +
+			"control characters other than those of colours are shown, and have no effect;\n" +
+			"elsewhere all is as the command wrote it. JOB may be left out where there is\n" +
+			"just one.",
 		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
 		Args:    cmdline.OneOrTheJob(e, &o.Job),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -25,9 +25,9 @@ func newJobNextCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next [JOB]",
 		Short: "List the next slots of a job",
-		Long: "List the next slots of a job in its time zone, when it starts with its jitter,\n" +
-			"and what daylight saving does to them. Only the configuration is asked: not\n" +
-			"Redis, and no pause. JOB may be left out where there is just one.",
+		Long: "List the next slots of a job in its time zone, its start with jitter, and the\n" +
+			"effect of daylight saving. It reads the configuration only: not Redis, and no\n" +
+			"pause. JOB may be left out where there is just one.",
 		Example: "  baton job next report\n  baton job next report -n 100 -o json\n  baton job next report --from 2027-03-27",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -46,11 +46,11 @@ func newJobPauseCommand(e cmdline.Env) *cobra.Command {
 		Use:   "pause JOB | --all",
 		Short: "Pause a job, or all, for a while or until job resume",
 		Long: "Pause a job: its slots are missed until baton job resume, or until the time of\n" +
-			"--for or --until, whichever node leads. What it would flush waits in Redis. An\n" +
-			"open run may end, but one of @always is ended. With --all no job runs; a job\n" +
-			"that is paused itself stays so after that. baton pauses a job by itself when\n" +
-			"more records of one batch do not fit than dead_letters.per_batch allows, and\n" +
-			"when a stream has a gap: the reason says which.\n\n" +
+			"--for or --until, whichever node leads. The changes of a flush wait in Redis.\n" +
+			"An open run may end, but one of @always is ended. With --all no job runs; a\n" +
+			"job that is paused itself stays so after that. baton itself pauses a job with\n" +
+			"more records in one batch that do not fit than dead_letters.per_batch allows,\n" +
+			"and at a gap in a stream: the reason says which.\n\n" +
 			"--until takes 2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04, the last two\n" +
 			"in the time zone of the job.",
 		Example: "  baton job pause users --reason 'new column'\n  baton job pause report --for 2h\n" +

@@ -26,14 +26,14 @@ func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview [JOB]",
 		Short: "Show what a job would do, without touching anything",
-		Long: "Show what a run of the job would do now: the keys that it reads and what waits\n" +
-			"there, the table that it would make, how each column is written, ten rows as\n" +
-			"they would be written, and what is wrong. It needs no leader, and changes\n" +
-			"nothing in Redis or the database. JOB may be left out where there is just one.\n" +
-			"With --all, show what a pass over all keys would do to the table as it is: how\n" +
-			"many rows would be inserted, changed and deleted, with examples. That reads all\n" +
-			"keys and all rows, as job verify does, in a bounded memory; --rate spares Redis.\n" +
-			"Exit code 1 if something is wrong, or if the pass would stop.",
+		Long: "Show a run of the job as it would be now: its keys and the waiting changes,\n" +
+			"the table that it would make, the mapping of each column, ten rows, and the\n" +
+			"problems. It needs no leader, and changes nothing in Redis or the database.\n" +
+			"JOB may be left out where there is just one. With --all, compare all keys with\n" +
+			"the table as it is: how many rows would a pass insert, change and delete, with\n" +
+			"examples? That reads all keys and all rows, as job verify does, in a bounded\n" +
+			"memory; --rate spares Redis. Exit code 1 if something is wrong, or if the pass\n" +
+			"would stop.",
 		Example: "  baton job preview users\n  baton job preview users -n 100 -o json\n  baton job preview users --all --rate 5000",
 		Args:    cmdline.OneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {

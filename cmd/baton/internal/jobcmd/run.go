@@ -24,8 +24,8 @@ func newJobRunCommand(e cmdline.Env) *cobra.Command {
 		Short: "Run a job now, on the leader",
 		Long: "Order the leader to run a job now, beside its schedule. It is refused if no\n" +
 			"node leads (exit code 3), if the job is paused, or if a run of it is open and\n" +
-			"its overlap is forbid: --force runs it all the same, and the history says so.\n" +
-			"It runs once, or not at all, whichever node leads meanwhile. --watch shows the\n" +
+			"its overlap is forbid. --force runs it then, too, and the history says so. It\n" +
+			"runs once, or not at all, whichever node leads meanwhile. --watch shows the\n" +
 			"progress until the run has ended, and the exit code is 1 if it did not\n" +
 			"succeed; Ctrl-C ends the watching, and not the run.",
 		Example: "  baton job run users\n  baton job run users --watch\n  baton job run report --force --reason 'the last one hangs'",

@@ -65,11 +65,11 @@ func newJobVerifyCommand(e cmdline.Env) *cobra.Command {
 		Long: "Read all keys of a job and all rows of its table, and compare them: which\n" +
 			"records have no row, which rows have other values, which rows have no record.\n" +
 			"It goes on beside the runs of the job, on the leader, and after a takeover on\n" +
-			"the next one. It changes nothing, unless --repair has the job flush again what\n" +
-			"differs; a repair deletes no more rows than max_pct allows. What differs is\n" +
-			"looked at again after a run of the job: it may be on its way. The exit code is\n" +
-			"1 if anything differs. Ctrl-C ends the watching, and not the verification: baton\n" +
-			"job cancel does. For hashes, zset, scan and capture.",
+			"the next one. It changes nothing, unless --repair has the job flush the\n" +
+			"differences again; a repair deletes no more rows than max_pct allows. It\n" +
+			"compares differences again after a run of the job: they may be on their way.\n" +
+			"The exit code is 1 if anything differs. Ctrl-C ends the watching, and not the\n" +
+			"verification: baton job cancel does. For hashes, zset, scan and capture.",
 		Example: "  baton job verify users\n  baton job verify users --sample 1% -o json\n  baton job verify users --repair --rate 5000",
 		Args:    cmdline.OneJob(e),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
@@ -86,13 +86,13 @@ func newJobBackfillCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backfill JOB",
 		Short: "Mark all keys that exist, so that the job flushes them",
-		Long: "Mark every key of a job that there is in Redis as changed, so that its next\n" +
-			"runs flush what was there before baton came. A run reads the value that a key\n" +
-			"has then, so nothing is lost by a change meanwhile, and to do it twice does no\n" +
-			"harm. It goes on beside the runs of the job, on the leader, and after a takeover\n" +
-			"on the next one. Ctrl-C ends the watching, and not the backfill: baton job\n" +
-			"cancel does. For hashes, zset and capture; each run of a scan, or of totals,\n" +
-			"reads everything by itself.",
+		Long: "Mark every key of a job in Redis as changed, so that its next runs flush the\n" +
+			"data from before baton. A run reads the value that a key has then, so nothing\n" +
+			"is lost by a change meanwhile, and to do it twice does no harm. It goes on\n" +
+			"beside the runs of the job, on the leader, and after a takeover on the next\n" +
+			"one. Ctrl-C ends the watching, and not the backfill: baton job cancel does.\n" +
+			"For hashes, zset and capture; each run of a scan, or of totals, reads\n" +
+			"everything.",
 		Example: "  baton job backfill users\n  baton job backfill users --rate 2000 --detach",
 		Args:    cmdline.OneJob(e),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
