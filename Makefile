@@ -12,6 +12,10 @@ CHAOS_FAULTS ?= 200
 CHAOS_DESIGN ?=
 CHAOS_TOPOLOGY ?=
 CHAOS_POOLER ?=
+CHAOS_CLUSTER ?=
+CHAOS_RELEASE ?=
+# A release of Debian that make test-versions has unpacked is entered for its Valkey; nothing there compiles C.
+CHAOS_TEST = $(if $(CHAOS_RELEASE),BATON_TEST_REDIS_SERVER=valkey-server CGO_ENABLED=0 unshare -m go run ./test/versions inside ~/.cache/baton-servers/$(CHAOS_RELEASE) go test,CGO_ENABLED=1 go test -race)
 
 # The version comes from git describe above. Stamping by the go command itself
 # fails in a clone that belongs to somebody else.
@@ -107,12 +111,12 @@ crash: test-deps ## stop every source in every database at every passing of ever
 	@CRASH=all CGO_ENABLED=1 bash -o pipefail -c "go test -race -count=1 -timeout 60m -v ./test/crash | grep -v '^ *\(=== \|--- PASS\)'"
 
 .PHONY: chaos-flush
-chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database; CHAOS_POOLER=1: with PgBouncer before it
-	CHAOS_TIME=$(CHAOS_TIME) CHAOS_POOLER=$(CHAOS_POOLER) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
+chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database; CHAOS_POOLER=1: with PgBouncer before it; CHAOS_CLUSTER=1: its data in a Cluster whose slots move; CHAOS_RELEASE=sid: with its Valkey
+	CHAOS_TIME=$(CHAOS_TIME) CHAOS_POOLER=$(CHAOS_POOLER) CHAOS_CLUSTER=$(CHAOS_CLUSTER) $(CHAOS_TEST) -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
 
 .PHONY: chaos-capture
-chaos-capture: test-deps ## change a Redis behind Sentinels, and a Cluster, by every command, break all that captures it, and compare the tables; CHAOS_TOPOLOGY=cluster: that one
-	CHAOS_TIME=$(if $(filter file,$(origin CHAOS_TIME)),30m,$(CHAOS_TIME)) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestCapture$$/$(CHAOS_TOPOLOGY)' -v ./test/chaos/capture
+chaos-capture: test-deps ## change a Redis behind Sentinels, and a Cluster, by every command, break all that captures it, and compare the tables; CHAOS_TOPOLOGY=cluster: that one; CHAOS_RELEASE=sid: with its Valkey
+	CHAOS_TIME=$(if $(filter file,$(origin CHAOS_TIME)),30m,$(CHAOS_TIME)) $(CHAOS_TEST) -count=1 -timeout 0 -run '^TestCapture$$/$(CHAOS_TOPOLOGY)' -v ./test/chaos/capture
 
 .PHONY: chaos-lock
 chaos-lock: test-deps ## break each lock design CHAOS_FAULTS times, and check its history; CHAOS_DESIGN=quorum: that one

@@ -246,14 +246,40 @@ func (c *RedisClusterDaemon) moveWhole(key string, to *RedisDaemon) error {
 	if _, err := m.from.do("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", m.slot, m.slot, "NODE", m.toID); err != nil {
 		return err
 	}
-	return await(failoverWithin, fmt.Sprintf("slot %d has moved", m.slot), func() error {
+	var failed error
+	return errors.Join(await(failoverWithin, fmt.Sprintf("slot %d has moved", m.slot), func() error {
 		me, err := to.clusterSelf()
 		if err == nil && !me.has(m.slot) {
-			moves, _ := m.from.do("CLUSTER", "GETSLOTMIGRATIONS") // for the message alone
-			err = fmt.Errorf("%s does not have it yet: %v", to.Addr(), moves)
+			err = fmt.Errorf("%s does not have it yet", to.Addr())
+		}
+		if err != nil {
+			if failed = m.failed(); failed != nil {
+				return nil
+			}
 		}
 		return errors.Join(err, c.NodesAgree())
-	})
+	}), failed)
+}
+
+// failed says why the servers have given up the latest move of the slot; nil if they have not, or do not say.
+func (m *SlotMove) failed() error {
+	moves, _ := redis.Values(m.from.do("CLUSTER", "GETSLOTMIGRATIONS")) // the latest first
+	for _, move := range moves {
+		fields, _ := redis.Values(move, nil)
+		of := map[string]string{}
+		for i := 0; i+1 < len(fields); i += 2 {
+			name, _ := redis.String(fields[i], nil)
+			of[name], _ = redis.String(fields[i+1], nil) // numbers are not asked for
+		}
+		if of["operation"] != "EXPORT" || of["slot_ranges"] != fmt.Sprintf("%d-%d", m.slot, m.slot) {
+			continue
+		}
+		if of["state"] == "failed" || of["state"] == "canceled" {
+			return fmt.Errorf("the move of slot %d is %s: %s", m.slot, of["state"], of["message"])
+		}
+		return nil
+	}
+	return nil
 }
 
 // AwaitAgreement waits until all nodes would serve, and have heard which slots have moved where. A master may have no replica.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,10 @@ func TestChaos(t *testing.T) {
 	fmt.Printf("chaos for %v with CHAOS_SEED=%d\n", total, seed)
 	of := traits
 	if pooled() {
-		of = poolerTraits
+		of = slices.Concat(poolerTraits, of)
+	}
+	if clustered() {
+		of = slices.Concat(clusterTraits, of)
 	}
 	schedule := draw(of, seed, total)
 	l := newLab(t, seed)

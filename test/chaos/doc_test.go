@@ -5,6 +5,7 @@
 //
 //	make chaos CHAOS_TIME=2m              # CHAOS_SEED=N replays a schedule of faults
 //	make chaos-flush CHAOS_POOLER=1       # with a PgBouncer in transaction mode before PostgreSQL
+//	make chaos-flush CHAOS_CLUSTER=1      # with the data in a Redis Cluster whose slots move; see CONTRIBUTING.md
 //
 // The parts: a schedule is drawn from the seed (schedule); the lab's one goroutine
 // carries it out and starts again what dies, as systemd would (lab, faults,

@@ -88,7 +88,7 @@ func (l *lab) strike(f fault) {
 	}
 	unit, node := l.keeper.Standing(node)
 	s := strike{fault: f, target: unit.ID, begun: time.Now()}
-	if slices.Contains([]place{atRedis, atDB, atPooler, ofPooler}, f.place) {
+	if slices.Contains([]place{atRedis, atDB, atPooler, ofPooler, atCluster}, f.place) {
 		s.target = string(f.place)
 	}
 	l.At(s.begun, "FAULT %v (%s)", f, s.target)
@@ -129,6 +129,8 @@ func (l *lab) begin(i int, f fault, u *cluster.Unit, w ways) (end func()) {
 		l.background.Go(func() { l.freeze(i, l.redis.Daemon(), f.lasts) })
 	case dbFreeze:
 		l.background.Go(func() { l.freeze(i, l.db.Server().Daemon(), f.lasts) })
+	case slotMoves, masterFailover, masterKill:
+		l.beginInCluster(i, f)
 	case poolerKill:
 		l.background.Go(func() { l.crash(i, l.db.Pooler().Daemon, f.lasts) })
 	case poolerFreeze:

@@ -39,6 +39,7 @@ type jobRun struct {
 // history follows what Redis keeps of an election and of its jobs, and caps.
 type history struct {
 	redis *testsupport.Redis
+	data  func() ([]string, error) // the servers of the data
 	work  sync.WaitGroup
 
 	asking sync.Mutex // held while Redis is asked
@@ -51,10 +52,13 @@ type history struct {
 	runs    map[string]jobRun // by ID; running ones too
 }
 
-const followEvery = 50 * time.Millisecond
+const (
+	followEvery = 50 * time.Millisecond
+	askWithin   = 500 * time.Millisecond
+)
 
-func startHistory(t *testing.T, server *testsupport.Redis) *history {
-	h := &history{redis: server, runs: map[string]jobRun{}, last: map[string]string{}}
+func startHistory(t *testing.T, server *testsupport.Redis, data func() ([]string, error)) *history {
+	h := &history{redis: server, data: data, runs: map[string]jobRun{}, last: map[string]string{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		cancel()
@@ -70,10 +74,13 @@ func startHistory(t *testing.T, server *testsupport.Redis) *history {
 	return h
 }
 
+func dial(addr string) (redis.Conn, error) {
+	return redis.Dial("tcp", addr, redis.DialConnectTimeout(askWithin), redis.DialReadTimeout(askWithin), redis.DialWriteTimeout(askWithin))
+}
+
 func (h *history) do(command string, args ...any) (any, error) {
 	if h.conn == nil {
-		const timeout = 500 * time.Millisecond
-		conn, err := redis.Dial("tcp", h.redis.Addr(), redis.DialConnectTimeout(timeout), redis.DialReadTimeout(timeout), redis.DialWriteTimeout(timeout))
+		conn, err := dial(h.redis.Addr())
 		if err != nil {
 			return nil, err
 		}
@@ -224,18 +231,30 @@ func (h *history) result() ([]event, []jobRun) {
 func (h *history) pending() ([]string, error) {
 	h.asking.Lock()
 	defer h.asking.Unlock()
+	addrs, err := h.data()
+	if err != nil {
+		return nil, err
+	}
 	var left []string
-	for _, key := range liveKeys {
-		n, err := redis.Int(h.do("EXISTS", key))
+	for _, addr := range addrs {
+		some, err := pendingAt(addr)
 		if err != nil {
 			return nil, err
 		}
-		if n > 0 {
-			left = append(left, key)
-		}
+		left = append(left, some...)
 	}
+	return left, nil
+}
+
+// pendingAt names what one server holds.
+func pendingAt(addr string) (left []string, err error) {
+	conn, err := dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() // nothing was written
 	for cursor := "0"; ; {
-		reply, err := redis.Values(h.do("SCAN", cursor, "MATCH", "*:baton:*", "COUNT", 1000))
+		reply, err := redis.Values(conn.Do("SCAN", cursor, "COUNT", 1000))
 		if err != nil {
 			return nil, err
 		}
@@ -244,7 +263,8 @@ func (h *history) pending() ([]string, error) {
 			return nil, err
 		}
 		for _, key := range keys {
-			if !strings.HasSuffix(key, ":baton:positions") { // a deferral that stays
+			staged := strings.Contains(key, ":baton:") && !strings.HasSuffix(key, ":baton:positions") // a deferral that stays
+			if staged || slices.Contains(liveKeys, key) {
 				left = append(left, key)
 			}
 		}

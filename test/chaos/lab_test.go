@@ -23,7 +23,7 @@ var (
 	counterTables = map[string]string{"articles": "views", "hits": "hits", "plays": "plays", "downloads": "n", "orders": "count(*)", "visits": "count(*)"}
 	rowTables     = []string{"items", "sessions", "users"}
 	// liveKeys is every key that a job empties.
-	liveKeys = append(shardKeys(), "hits", "changed:user", "changed:session", "changed:play", "orders")
+	liveKeys = append(shardKeys(), "hits", "changed:{user}", "changed:{session}", "changed:{play}", "orders")
 )
 
 func shardKeys() []string {
@@ -50,17 +50,17 @@ const jobsYAML = `
 - name: users
   schedule: "@every 250ms"
   flush:
-    from: {type: hashes, key: "user:<id>", changed: "changed:user"}
+    from: {type: hashes, key: "user:{user}:<id>", changed: "changed:{user}"}
     to: {database: main, table: users, key: [id]}
 - name: sessions
   schedule: "@every 500ms"
   flush:
-    from: {type: hashes, key: "session:<id>", changed: "changed:session"}
+    from: {type: hashes, key: "session:{session}:<id>", changed: "changed:{session}"}
     to: {database: main, table: sessions, key: [id]}
 - name: plays
   schedule: "@every 500ms"
   flush:
-    from: {type: counters, key: "play:<id>", changed: "changed:play"}
+    from: {type: counters, key: "play:{play}:<id>", changed: "changed:{play}"}
     to: {database: main, table: plays, key: [id]}
     columns: {id: id, plays: $value}
 - name: totals
@@ -82,7 +82,7 @@ const jobsYAML = `
 - name: items
   schedule: "@every 1s"
   flush:
-    from: {type: scan, key: "item:<id>", vanished: delete, max_pct: 90}
+    from: {type: scan, key: "item:{item}:<id>", vanished: delete, max_pct: 90}
     to: {database: main, table: items, key: [id], generation: pass}
 `
 
@@ -128,6 +128,9 @@ type lab struct {
 	*nemesis.Record
 	t          *testing.T
 	redis      *testsupport.Redis
+	data       *testsupport.RedisClusterDaemon // nil: the data is in redis, too
+	whole      bool                            // its slots move by CLUSTER MIGRATESLOTS
+	draws      *rand.Rand                      // of its faults
 	db         *testsupport.Database
 	cluster    *cluster.Cluster
 	ways       [nodes]ways
@@ -160,7 +163,7 @@ func start(t *testing.T) *testsupport.Database {
 
 func newLab(t *testing.T, seed uint64) *lab {
 	t.Helper()
-	l := &lab{t: t, Record: &nemesis.Record{}}
+	l := &lab{t: t, Record: &nemesis.Record{}, draws: rand.New(rand.NewPCG(seed, 1<<32))}
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
 	if l.db = start(t); pooled() {
 		// It tries again at once to reach a PostgreSQL that has crashed; and each client may have a session of its own.
@@ -170,6 +173,9 @@ func newLab(t *testing.T, seed uint64) *lab {
 			}
 		}
 	}
+	if clustered() {
+		l.startData()
+	}
 	l.db.Exec(t, tablesSQL)
 	for table, value := range map[string]string{"articles": "views", "hits": "hits", "users": "version", "sessions": "version",
 		"plays": "plays", "downloads": "n", "orders": "n", "visits": "n"} {
@@ -178,8 +184,9 @@ func newLab(t *testing.T, seed uint64) *lab {
 	for i := range l.ways {
 		l.ways[i] = ways{redis: l.redis.Proxy(), db: l.db.Proxy()}
 	}
+	stores, jobs := l.dataYAML()
 	l.cluster = cluster.Start(t, cluster.Options{
-		Nodes: nodes, TTL: lease, LockKey: lockKey, MayExit: true, JobsYAML: jobsYAML,
+		Nodes: nodes, TTL: lease, LockKey: lockKey, MayExit: true, TopYAML: stores, JobsYAML: jobs,
 		RedisURLOf: func(i int) string { return l.redis.URLThrough(l.ways[i].redis) },
 		DatabasesYAMLOf: func(i int) string {
 			return fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", l.db.DSNThrough(l.ways[i].db))
@@ -194,30 +201,42 @@ func newLab(t *testing.T, seed uint64) *lab {
 	l.db.Exec(t, fenceSQL)
 	l.probes = startProbes(t, l.cluster.Nodes)
 	l.keeper.Moved = l.probes.at
-	l.history = startHistory(t, l.redis)
+	l.history = startHistory(t, l.redis, l.dataServers)
 	l.newWriters(seed)
 	return l
 }
 
 func (l *lab) newWriters(seed uint64) {
 	shard := func(rng *rand.Rand) string { return fmt.Sprintf("views:%d", rng.IntN(shards)) }
+	if l.data != nil { // a writer has all its keys in one slot
+		for i, key := range shardKeys() {
+			l.newWriter(seed, fmt.Sprintf("v%d", i), key, counts("articles", func(*rand.Rand) string { return key }))
+		}
+	}
 	hits := func(*rand.Rand) string { return "hits" }
 	for i := range 2 {
-		l.newWriter(seed, fmt.Sprintf("v%d", i), counts("articles", shard))
-		l.newWriter(seed, fmt.Sprintf("h%d", i), counts("hits", hits))
-		l.newWriter(seed, fmt.Sprintf("u%d", i), rows("users", "user:", "changed:user", "set"))
-		l.newWriter(seed, fmt.Sprintf("s%d", i), rows("sessions", "session:", "changed:session", "zset"))
-		l.newWriter(seed, fmt.Sprintf("i%d", i), rows("items", "item:", "no-index", "none"))
-		l.newWriter(seed, fmt.Sprintf("p%d", i), plays)
-		l.newWriter(seed, fmt.Sprintf("t%d", i), counts("downloads", func(*rand.Rand) string { return "totals" }))
-		l.newWriter(seed, fmt.Sprintf("o%d", i), events("orders", "push"))
-		l.newWriter(seed, fmt.Sprintf("w%d", i), events("visits", "append"))
+		if l.data == nil {
+			l.newWriter(seed, fmt.Sprintf("v%d", i), "", counts("articles", shard))
+		}
+		l.newWriter(seed, fmt.Sprintf("h%d", i), "hits", counts("hits", hits))
+		l.newWriter(seed, fmt.Sprintf("u%d", i), "user", rows("users", "user:{user}:", "changed:{user}", "set"))
+		l.newWriter(seed, fmt.Sprintf("s%d", i), "session", rows("sessions", "session:{session}:", "changed:{session}", "zset"))
+		l.newWriter(seed, fmt.Sprintf("i%d", i), "item", rows("items", "item:{item}:", "no-index:{item}", "none"))
+		l.newWriter(seed, fmt.Sprintf("p%d", i), "play", plays)
+		l.newWriter(seed, fmt.Sprintf("t%d", i), "totals", counts("downloads", func(*rand.Rand) string { return "totals" }))
+		l.newWriter(seed, fmt.Sprintf("o%d", i), "orders", events("orders", "push"))
+		l.newWriter(seed, fmt.Sprintf("w%d", i), "visits", events("visits", "append"))
 	}
 }
 
-func (l *lab) newWriter(seed uint64, name string, make func(*writer) (string, []any, func(*state))) {
+// newWriter makes a writer whose keys have this hash tag; "": they are in no Cluster.
+func (l *lab) newWriter(seed uint64, name, tag string, make func(*writer) (string, []any, func(*state))) {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(l.writers)+1)))
-	l.writers = append(l.writers, &writer{name: name, addr: l.redis.Addr(), rng: rng, make: make, state: newState()})
+	addrs := []string{l.redis.Addr()}
+	if l.data != nil {
+		addrs = l.data.Addresses()
+	}
+	l.writers = append(l.writers, &writer{name: name, tag: tag, addrs: addrs, addr: addrs[0], rng: rng, make: make, state: newState()})
 }
 
 // leader is the node that leads as far as Redis tells, or -1: cheap, and unlike the

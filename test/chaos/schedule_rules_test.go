@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -23,7 +24,7 @@ func TestScheduleIsDenseAndPausesAndEnds(t *testing.T) {
 	}{{2 * time.Minute, 56, 8}, {15 * time.Second, 7, 0}} {
 		seen := map[kind]int{}
 		for seed := range uint64(500) {
-			of := [][]trait{traits, poolerTraits}[seed%2]
+			of := slices.Concat([][]trait{nil, poolerTraits, clusterTraits}[seed%3], traits)
 			faults := draw(of, seed, c.total)
 			if len(faults) < c.faults {
 				t.Fatalf("seed %d: %d faults in %v", seed, len(faults), c.total)
@@ -44,7 +45,7 @@ func TestScheduleIsDenseAndPausesAndEnds(t *testing.T) {
 				t.Fatalf("seed %d: the last fault is over at %v of %v, with %d pauses", seed, healed, c.total, pauses)
 			}
 		}
-		for _, tr := range poolerTraits {
+		for _, tr := range slices.Concat(clusterTraits, poolerTraits, traits) {
 			if seen[tr.kind] == 0 {
 				t.Errorf("in %v: never %s", c.total, tr.kind)
 			}

@@ -31,6 +31,10 @@ const (
 	dbMute       kind = "way to PostgreSQL: replies hang"
 	unplug       kind = "every way hangs"
 
+	slotMoves      kind = "a slot moves"
+	masterFailover kind = "CLUSTER FAILOVER"
+	masterKill     kind = "SIGKILL of a master"
+
 	poolerKill   kind = "SIGKILL of the pooler"
 	poolerFreeze kind = "SIGSTOP of the pooler"
 	poolerShort  kind = "server_lifetime of the pooler is a second"
@@ -53,6 +57,7 @@ const (
 	onDB      place = "way to database"
 	onBoth    place = "every way" // may overlap with a fault of one: the way is whole when either ends
 	atControl place = "control"
+	atCluster place = "cluster"
 )
 
 // trait is how a kind of fault is drawn. Durations are in leases; a kind without
@@ -120,14 +125,21 @@ const (
 	slotEvery = 500 * time.Millisecond
 )
 
-// poolerTraits are of an installation with PgBouncer before PostgreSQL.
-var poolerTraits = append([]trait{
+// poolerTraits are the further ones of an installation with PgBouncer before PostgreSQL.
+var poolerTraits = []trait{
 	{poolerKill, atPooler, 6, 0, 0.5},
 	{poolerFreeze, atPooler, 3, 0.25, 2},
 	{poolerShort, ofPooler, 3, 1, 4},
 	{poolerSession, ofPooler, 3, 0.5, 3},
 	{poolerStatement, ofPooler, 2, 0.25, 2},
-}, traits...)
+}
+
+// clusterTraits are the further ones of an installation whose data is in a Redis Cluster.
+var clusterTraits = []trait{
+	{slotMoves, atCluster, 24, 0, 0.5},
+	{masterFailover, atCluster, 3, 0, 0},
+	{masterKill, atCluster, 3, 0, 0.25},
+}
 
 // draw makes the schedule of a seed: faults that overlap, and pauses in which nothing
 // is broken wherever the pace allows it. All faults are over at total.

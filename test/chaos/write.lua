@@ -1,5 +1,5 @@
 -- One write of a writer: applied once, however often it is sent.
--- KEYS: the writer's number of its last write, the hash of counters or the index of changes
+-- KEYS: the writer's number of its last write, the hash of counters or the index of changes, the keys of rows
 -- ARGV: number of this write, what, then
 --   count:         field, delta...
 --   put:           prefix, index type, then id, name, version, email...

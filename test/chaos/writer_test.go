@@ -18,17 +18,21 @@ var writeLua string
 // write is one numbered change, and what it means to the expected state.
 type write struct {
 	number int64
-	args   []any // of the script
+	args   []any // of the script: how many keys, the keys, the rest
 	expect func(*state)
 }
 
 // writer changes what it alone changes, or what commutes, over its own direct
 // connection to Redis. A write without an answer is sent again until there is one:
 // the script knows the number of the last write that was applied, so that it is
-// applied once even if Redis still finds the first copy in a socket.
+// applied once even if Redis still finds the first copy in a socket. In a Cluster it
+// goes where it is sent.
 type writer struct {
 	name  string
-	addr  string
+	tag   string   // the hash tag of all its keys; "": no Cluster has them
+	addrs []string // of all servers that may know where its keys are
+	addr  string   // of the one that it writes to
+	asks  bool     // addr is only about to get the slot
 	rng   *rand.Rand
 	make  func(w *writer) (key string, args []any, expect func(*state))
 	last  int64 // the number of the last write that was made
@@ -42,7 +46,7 @@ var errGap = errors.New("a write that Redis had acknowledged is lost: this test'
 // run writes until stop, and returns when every write has been acknowledged.
 func (w *writer) run(stop context.Context) error {
 	defer w.drop()
-	script := redis.NewScript(2, writeLua)
+	script := redis.NewScript(-1, writeLua)
 	for stop.Err() == nil {
 		batch := make([]write, 1+w.rng.IntN(8))
 		for i := range batch {
@@ -60,6 +64,7 @@ func (w *writer) run(stop context.Context) error {
 			}
 			if err != nil {
 				w.drop()
+				w.redirect(err)
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
@@ -71,7 +76,31 @@ func (w *writer) run(stop context.Context) error {
 func (w *writer) next() write {
 	key, args, expect := w.make(w)
 	w.last++
-	return write{number: w.last, args: append([]any{"writer:" + w.name, key, w.last}, args...), expect: expect}
+	own := "writer:" + w.name
+	if w.tag != "" {
+		own += ":{" + w.tag + "}"
+	}
+	keys := []any{own, key}
+	// The script names the keys of rows, too: else a server that lacks some of them, because their slot is on its way, would
+	// notice it in the middle.
+	if step := map[any]int{"put": 4, "drop": 1, "play": 2}[args[0]]; step > 0 {
+		for i := 3; i < len(args); i += step {
+			keys = append(keys, fmt.Sprint(args[1], args[i]))
+		}
+	}
+	all := append([]any{len(keys)}, keys...)
+	return write{number: w.last, args: append(append(all, w.last), args...), expect: expect}
+}
+
+// redirect goes where a Cluster has said, or asks another server.
+func (w *writer) redirect(err error) {
+	switch said := strings.Fields(err.Error()); {
+	case len(said) == 3 && (said[0] == "MOVED" || said[0] == "ASK"):
+		w.addr, w.asks = said[2], said[0] == "ASK"
+	case len(said) > 0 && said[0] == "TRYAGAIN":
+	default:
+		w.addr, w.asks = w.addrs[w.rng.IntN(len(w.addrs))], false
+	}
 }
 
 // send pipelines the writes and returns how many were acknowledged, in their order.
@@ -89,6 +118,11 @@ func (w *writer) send(script *redis.Script, batch []write) (done int, err error)
 		}
 	}
 	for _, b := range batch {
+		if w.asks {
+			if err := w.conn.Send("ASKING"); err != nil {
+				return 0, err
+			}
+		}
 		if err := script.SendHash(w.conn, b.args...); err != nil {
 			return 0, err
 		}
@@ -97,6 +131,11 @@ func (w *writer) send(script *redis.Script, batch []write) (done int, err error)
 		return 0, err
 	}
 	for range batch {
+		if w.asks {
+			if _, err := w.conn.Receive(); err != nil {
+				return done, err
+			}
+		}
 		if _, err := redis.Int(w.conn.Receive()); err != nil {
 			if strings.HasPrefix(err.Error(), "GAP") && done == 0 {
 				return done, fmt.Errorf("%w: %w", errGap, err)
@@ -154,8 +193,8 @@ func counts(table string, key func(*rand.Rand) string) func(*writer) (string, []
 
 // plays makes increments of counters with a key each.
 func plays(w *writer) (string, []any, func(*state)) {
-	key, args, expect := counts("plays", func(*rand.Rand) string { return "changed:play" })(w)
-	return key, append([]any{"play", "play:", "set"}, args[1:]...), expect
+	key, args, expect := counts("plays", func(*rand.Rand) string { return "changed:{play}" })(w)
+	return key, append([]any{"play", "play:{play}:", "set"}, args[1:]...), expect
 }
 
 // events makes records that no other is like, now and then thousands.

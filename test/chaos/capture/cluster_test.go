@@ -18,7 +18,8 @@ const (
 	orderFailover  = "CLUSTER FAILOVER"
 	takeOver       = "SIGKILL of a master, CLUSTER FAILOVER TAKEOVER"
 	takeOverBehind = "the same, of a replica that lacks the last writes"
-	slotMoves      = "a slot moves"
+	slotMoves      = "a slot moves, key by key"
+	slotWhole      = "a slot moves whole" // where the servers know CLUSTER MIGRATESLOTS
 	slotStays      = "a slot's move is given up"
 	slotTaken      = "a slot is taken without its keys"
 )
@@ -34,6 +35,8 @@ type inCluster struct {
 	lab    *lab
 	daemon *testsupport.RedisClusterDaemon
 	slots  [hashTags]int // of the tags
+	// atomic: the servers know CLUSTER MIGRATESLOTS.
+	atomic bool
 	// moving is held while a slot is on its way; touched is guarded by it.
 	moving  sync.Mutex
 	touched [hashTags]time.Time // when its slot changed hands last
@@ -49,8 +52,11 @@ type inCluster struct {
 
 func startCluster(l *lab, opts ...testsupport.RedisOption) store {
 	c := &inCluster{lab: l, daemon: testsupport.StartCluster(l.t, opts...).Daemon()}
+	var err error
+	if c.atomic, err = c.daemon.MovesWhole(); err != nil {
+		l.t.Fatal(err)
+	}
 	for i := range c.slots {
-		var err error
 		if c.slots[i], err = c.daemon.Slot(hashTag(i)); err != nil {
 			l.t.Fatal(err)
 		}
@@ -107,7 +113,7 @@ func (c *inCluster) doubt() {
 }
 
 func (c *inCluster) traits() []nemesis.Trait {
-	return []nemesis.Trait{
+	all := []nemesis.Trait{
 		{Kind: masterBack, Place: "store", Weight: 1, Least: leases(0.05), Longest: leases(0.5)},
 		{Kind: masterRestart, Place: "store", Weight: 1, Least: leases(1.5), Longest: leases(2)},
 		{Kind: orderFailover, Place: "store", Weight: 2, Least: leases(0.5), Longest: leases(1)},
@@ -117,6 +123,10 @@ func (c *inCluster) traits() []nemesis.Trait {
 		{Kind: slotStays, Place: "slots", Weight: 1, Least: leases(0.1), Longest: leases(2)},
 		{Kind: slotTaken, Place: "slots", Weight: 2, Least: leases(1), Longest: leases(1.5)},
 	}
+	if c.atomic {
+		all = append(all, nemesis.Trait{Kind: slotWhole, Place: "slots", Weight: 12, Least: leases(0.1), Longest: leases(0.5)})
+	}
+	return all
 }
 
 func (c *inCluster) begin(f nemesis.Fault, master *testsupport.RedisDaemon) (target string, end func()) {
@@ -124,7 +134,9 @@ func (c *inCluster) begin(f nemesis.Fault, master *testsupport.RedisDaemon) (tar
 	case slotMoves, slotStays:
 		return c.beginMove(f)
 	case slotTaken:
-		return c.take(f), func() {}
+		return c.give(f, "is taken by", c.daemon.TakeSlot), func() {}
+	case slotWhole:
+		return c.give(f, "has moved whole to", c.daemon.MoveSlot), func() {}
 	}
 	settled := c.unsettle()
 	v, err := c.daemon.View()

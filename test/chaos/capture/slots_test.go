@@ -87,18 +87,18 @@ func (c *inCluster) moveHalf(tag string, to *testsupport.RedisDaemon, done <-cha
 	return m, nil
 }
 
-// take makes another master the owner of a slot without its keys.
-func (c *inCluster) take(f nemesis.Fault) (target string) {
-	i, to, taken, err := c.drawSlot(f.Draw)
+// give lets a slot change hands: taken without its keys, or moved whole by its servers.
+func (c *inCluster) give(f nemesis.Fault, how string, do func(key string, to *testsupport.RedisDaemon) error) (target string) {
+	i, to, given, err := c.drawSlot(f.Draw)
 	if err != nil {
 		return err.Error()
 	}
 	tag := hashTag(i)
 	c.lab.background.Go(func() {
-		defer taken()
-		c.lab.Add("the slot of %s is taken by %s: %v", tag, to.Addr(), c.change(func() error { return c.daemon.TakeSlot(tag, to) }))
+		defer given()
+		c.lab.Add("the slot of %s %s %s: %v", tag, how, to.Addr(), c.change(func() error { return do(tag, to) }))
 	})
-	return tag + " by " + to.Addr()
+	return tag + " to " + to.Addr()
 }
 
 // change lets a slot change hands when nothing else does: see changing. It returns once all have heard of it.
