@@ -307,7 +307,7 @@ func (c *candidacy) waiting() (elector.Code, string) {
 		return code, why
 	}
 	if why := c.observer.aside.Reason(); why != "" {
-		return elector.CodeAside, why
+		return elector.CodeCoolDown, why
 	}
 	return "", ""
 }

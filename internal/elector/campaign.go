@@ -42,12 +42,12 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	doubtful, polling := false, false
 	e.since = freeSince{}
 	var last Answer
-	if e.standsAside(last) {
+	if e.isCoolingDown(last) {
 		e.gather(ctx, hintSpacing) // another may lead by then; and the hint is our own
 	}
 	for ctx.Err() == nil {
 		observes := e.cfg.Observer()
-		observer := observes || e.standsAside(last)
+		observer := observes || e.isCoolingDown(last)
 		deferring := !observer && e.deferralLeft() > 0
 		candidate := Candidate{
 			Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Deferring: deferring, Polling: polling,
@@ -91,7 +91,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		}
 		doubtful, last = false, answer
 		e.since.learn(answer, e.cfg.Clock())
-		if answer.Outcome == Wait && observer && !observes && !e.standsAside(last) {
+		if answer.Outcome == Wait && observer && !observes && !e.isCoolingDown(last) {
 			polling = false
 			continue // others have had their turn already: now as a candidate
 		}
@@ -135,7 +135,7 @@ func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted b
 		poll = max(poll, min(hintedPolls*poll, hintedPoll))
 	}
 	began := e.cfg.Clock()
-	wait := e.aside.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
+	wait := e.coolDown.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
 	if deferring && e.since.free {
 		// Not later than that: there may be no other node. With none left the next attempt follows at once.
 		wait = min(wait, e.deferralLeft())

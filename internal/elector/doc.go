@@ -35,7 +35,7 @@
 //	  │     │ time over, or another         ▼
 //	  │     │ node has led             ┌─────────┐
 //	  │ ┌───┴───┐                      │ leading │ ◄─┐ renewed
-//	  │ │ aside │                      └──┬───┬──┘ ──┘
+//	  │ │cooling│                      └──┬───┬──┘ ──┘
 //	  │ └───────┘                         │   │ ordered to step down, shutting down,
 //	  │     ▲               work returned │   │ soft stop passed, lease lost
 //	  │     │ stepped down,  unasked      │   ▼
@@ -46,7 +46,7 @@
 //	└────┬────┘       work has returned          ▼
 //	     └─► end, if ctx has ended              Die
 //
-// campaign is the left and the attempt, reign is the rest: attend waits for the work, keep renews beside it, and the window's Guard
+// campaign is the left and the attempt, runTerm is the rest: attend waits for the work, keep renews beside it, and the window's Guard
 // watches both.
 //
 // # The answers to an attempt

@@ -80,11 +80,11 @@ type Elector struct {
 	lead LeadFunc
 	cfg  Config
 
-	kick  chan struct{} // renew now
-	floor int64         // the highest epoch this process has seen
-	lease lastLease     // the lease that a leader may still trust after the store has forgotten it
-	aside aside         // to what extent others go first
-	since freeSince     // since when the lock is free; only the campaign uses it
+	kick     chan struct{} // renew now
+	floor    int64         // the highest epoch this process has seen
+	lease    lastLease     // the lease that a leader may still trust after the store has forgotten it
+	coolDown coolDown      // in which others go first
+	since    freeSince     // since when the lock is free; only the campaign uses it
 
 	mu          sync.Mutex
 	storeDown   error // the store's trouble, nil while it answers
@@ -139,7 +139,7 @@ func (e *Elector) Run(ctx context.Context) error {
 		if term == nil {
 			return nil
 		}
-		e.aside = e.reign(ctx, term)
+		e.coolDown = e.runTerm(ctx, term)
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
 			return false
 		case <-timer.C:
 			return false
-		case <-e.aside.over:
+		case <-e.coolDown.over:
 			return true
 		case h := <-e.cfg.Hints:
 			if h != HintControl {

@@ -81,7 +81,7 @@ const (
 	CodeQuarantine Code = "quarantine" // the store may have forgotten a leader
 	CodeReserved   Code = "reserved"   // for a named successor
 	CodePriority   Code = "priority"   // a node of a higher priority goes first
-	CodeAside      Code = "aside"      // the node has given the lead up, and leaves it to others for now
+	CodeCoolDown   Code = "aside"      // the node has given the lead up, and leaves it to others for now
 	CodeLeft       Code = "left"       // the node could win, but it is an observer, or deferring
 )
 

@@ -296,7 +296,7 @@ func (f facts) itself() []operate.Why {
 		found = append(found, because("node_without_redis", "repair its connection to "+cmp.Or(f.own.Redis.Host, "redis"),
 			"%s itself does not reach redis: %s", f.node, f.own.Redis.Error)...)
 	}
-	if _, known := f.p.Aside[f.node]; !known && f.own.WaitingCode == elector.CodeAside {
+	if _, known := f.p.Aside[f.node]; !known && f.own.WaitingCode == elector.CodeCoolDown {
 		found = append(found, because("aside", "wait", "%s %s", f.node, f.own.Waiting)...)
 	}
 	return found

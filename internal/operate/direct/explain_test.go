@@ -93,7 +93,7 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 		}),
 			[]string{"other_leads:  → ", "node_without_redis: db2 itself does not reach redis: refused → its connection to 10.0.0.1:6379"}},
 		"just stepped down": {drawnFacts(vacated, func(f *facts) {
-			f.own = &diagnose.Snapshot{Redis: diagnose.Redis{OK: true}, WaitingCode: elector.CodeAside, Waiting: "stands aside for another 1.2s, so that others go first: asked by ada"}
+			f.own = &diagnose.Snapshot{Redis: diagnose.Redis{OK: true}, WaitingCode: elector.CodeCoolDown, Waiting: "stands aside for another 1.2s, so that others go first: asked by ada"}
 		}), []string{"aside: db2 stands aside for another 1.2s, so that others go first: asked by ada → wait"}},
 		"redis unreachable": {drawnFacts(func(f *facts) { f.unseen = errors.New("connection refused") }), []string{"redis_unreachable: cannot be read from here: connection refused → no node leads"}},
 		"everything": {drawnFacts(vacated, paused, onlooker, func(f *facts) {

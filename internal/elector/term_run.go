@@ -12,22 +12,22 @@ import (
 
 // ending is why and how a term ends.
 type ending struct {
-	cause  error // of the work's context
-	event  EventKind
-	reason string
-	code   Code
-	to     string
-	aside  time.Duration // how long this node then lets others go first
-	firm   bool          // even if they have led
-	over   <-chan struct{}
+	cause    error // of the work's context
+	event    EventKind
+	reason   string
+	code     Code
+	to       string
+	coolDown time.Duration // how long this node then lets others go first
+	firm     bool          // even if they have led
+	over     <-chan struct{}
 }
 
-// reign runs the work of one term and returns, when the work has returned and the
-// lock is released, to what extent to stand aside.
+// runTerm runs the work of one term. It returns the cool-down that follows, when the work has returned and
+// the lock is released.
 //
 // The order is the point: the work's context ends first; renewal goes on until
 // the work has returned; only then is the lock released.
-func (e *Elector) reign(ctx context.Context, term *Term) aside {
+func (e *Elector) runTerm(ctx context.Context, term *Term) coolDown {
 	e.setRole(term, e.cfg.NodeID)
 	e.cfg.Observe(Event{Kind: EventWon, Owner: term.owner, Epoch: term.Epoch(), Holder: e.cfg.NodeID, Lease: e.cfg.Timing.TTL})
 	if !term.Trusted() { // the observer writes a file, and a disk may hang
@@ -89,7 +89,7 @@ func (e *Elector) attend(
 			case ctx.Err() != nil:
 				end = shutDown(ctx)
 			default:
-				end = workEnded(err, e.asideTime())
+				end = workEnded(err, e.stepDownCoolDown())
 			}
 			return end, err
 		case <-shutdown:
@@ -129,7 +129,7 @@ func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 			ordered = true
 			ends <- ending{
 				cause: ErrSteppedDown, event: EventSteppedDown, reason: order.Reason,
-				code: order.Code, to: order.To, aside: e.asideTime(),
+				code: order.Code, to: order.To, coolDown: e.stepDownCoolDown(),
 			}
 		}
 		return err
@@ -152,7 +152,7 @@ func leaseEnded(lost bool) ending {
 }
 
 // conclude releases the lock, unless it is lost, and reports the end.
-func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) aside {
+func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) coolDown {
 	var err error
 	if end.event != EventLost {
 		err = e.release(ctx, term.owner, Handover{Event: string(end.event), Reason: end.reason, Code: end.code, To: end.to})
@@ -162,10 +162,10 @@ func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr 
 		Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Code: end.code,
 		Err: errors.Join(workErr, err), Released: err == nil,
 	})
-	if end.aside == 0 {
-		return aside{}
+	if end.coolDown == 0 {
+		return coolDown{}
 	}
-	return aside{until: e.cfg.Clock().Add(end.aside), over: end.over, firm: end.firm, epoch: term.Epoch()}
+	return coolDown{until: e.cfg.Clock().Add(end.coolDown), over: end.over, firm: end.firm, epoch: term.Epoch()}
 }
 
 // release gives the lock up. If it fails at once it is tried once more: the connection
@@ -193,12 +193,12 @@ func shutDown(ctx context.Context) ending {
 }
 
 // workEnded is the ending of a term whose work returned unasked.
-func workEnded(err error, aside time.Duration) ending {
-	end := ending{event: EventSteppedDown, reason: "the leader's work returned", aside: aside}
+func workEnded(err error, coolDown time.Duration) ending {
+	end := ending{event: EventSteppedDown, reason: "the leader's work returned", coolDown: coolDown}
 	var abdication *Abdication
 	switch {
 	case errors.As(err, &abdication):
-		end.reason, end.code, end.aside = abdication.Reason, CodeAbdicated, max(aside, abdication.CoolDown)
+		end.reason, end.code, end.coolDown = abdication.Reason, CodeAbdicated, max(coolDown, abdication.CoolDown)
 		end.over, end.firm = abdication.Over, true
 	case err != nil:
 		end.reason = "the leader's work failed: " + err.Error()
@@ -206,8 +206,8 @@ func workEnded(err error, aside time.Duration) ending {
 	return end
 }
 
-// asideTime is long enough for every live standby to have asked once, except one that listens for hints and has missed this one.
-func (e *Elector) asideTime() time.Duration {
+// stepDownCoolDown is long enough for every live standby to have asked once, except one that listens for hints and has missed this one.
+func (e *Elector) stepDownCoolDown() time.Duration {
 	return e.cfg.PollInterval + 2*pollJitter
 }
 
