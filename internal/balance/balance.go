@@ -188,8 +188,8 @@ func (b *Balancer) remember(s *scene) {
 	b.last = s
 }
 
-// Deferral is how long to leave a free lock to others, by the last reading: an elector.Config's Deferral. It never waits.
-func (b *Balancer) Deferral(lockKey string) time.Duration {
+// AcquireDelay is how long to leave a free lock to others, by the last reading: an elector.Config's AcquireDelay. It never waits.
+func (b *Balancer) AcquireDelay(lockKey string) time.Duration {
 	seats := b.seats()
 	if len(seats) < 2 {
 		return 0
@@ -201,5 +201,5 @@ func (b *Balancer) Deferral(lockKey string) time.Duration {
 	for i, seat := range seats {
 		parts[i] = part{lock: seat.LockKey(), ours: seat.Leads()}
 	}
-	return deferralFor(b.self, lockKey, parts, s)
+	return acquireDelayFor(b.self, lockKey, parts, s)
 }

@@ -167,7 +167,7 @@ func (h *hosts) elect() {
 			for _, key := range h.locks[n.config] {
 				led[key] = h.leads(n, key)
 			}
-			d := deferralFor(id, lock, partsOf(h.locks[n.config], led), n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
+			d := acquireDelayFor(id, lock, partsOf(h.locks[n.config], led), n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
 			if best == nil || d < least {
 				best, least = n, d
 			}

@@ -78,8 +78,8 @@ func TestWithOneLockThereIsNothingToSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := &chair{}
 		b := balancing(t, time.Minute, only)
-		if d := b.Deferral("k"); only.looks > 0 || d > 0 || len(only.orders) > 0 {
-			t.Errorf("%d looks, deferral %v, orders %v", only.looks, d, only.orders)
+		if d := b.AcquireDelay("k"); only.looks > 0 || d > 0 || len(only.orders) > 0 {
+			t.Errorf("%d looks, delay %v, orders %v", only.looks, d, only.orders)
 		}
 	})
 }
@@ -91,8 +91,8 @@ func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
 		if len(first.orders) != 1 || first.orders[0] != "b leads 0 of 4 locks, a 4" || len(second.orders) > 0 {
 			t.Errorf("orders %v, and meanwhile %v", first.orders, second.orders)
 		}
-		if d := b.Deferral("l"); d < leastDeferral {
-			t.Errorf("deferral %v of one that leads more than its share", d)
+		if d := b.AcquireDelay("l"); d < shortestAcquireDelay {
+			t.Errorf("delay %v of one that leads more than its share", d)
 		}
 		time.Sleep(10 * time.Second) // for what is under way
 	})

@@ -113,12 +113,12 @@ func (c contest) find(id string) (Node, bool) {
 	return c.nodes[i], true
 }
 
-// Of deferral:
+// Delays before a free lock:
 const (
-	// leastDeferral is enough for nodes that lead less to ask: a hint, and a round trip.
-	leastDeferral = 150 * time.Millisecond
-	deferralStep  = 50 * time.Millisecond // for each lock beyond the share
-	mostDeferral  = 400 * time.Millisecond
+	// shortestAcquireDelay is enough for nodes that lead less to ask: a hint, and a round trip.
+	shortestAcquireDelay = 150 * time.Millisecond
+	acquireDelayStep     = 50 * time.Millisecond // for each lock beyond the share
+	longestAcquireDelay  = 400 * time.Millisecond
 )
 
 // part is this node's part in one election: whether it leads.
@@ -127,16 +127,16 @@ type part struct {
 	ours bool
 }
 
-// deferralFor is how long a node leaves a free lock to others: not at all while it leads fewer than its share, and hardly if no node
+// acquireDelayFor is how long a node leaves a free lock to others: not at all while it leads fewer than its share, and hardly if no node
 // leads fewer. s is the state at the last reading, nil before the first one.
 //
 // If many locks are free at once, as at the start or after a quarantine, no node leads any, and the first to ask would win them all. So
 // each node asks for them one after the other, and each in an order of its own.
 //
 // Every attempt at every lock calls this: its time may grow in proportion to the locks, no more.
-func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
+func acquireDelayFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	if s == nil {
-		return inTurn(self, lockKey, parts, s, mostDeferral)
+		return inTurn(self, lockKey, parts, s, longestAcquireDelay)
 	}
 	if len(s.peers) < 2 || s.of[lockKey].outranked(self) {
 		return 0
@@ -145,7 +145,7 @@ func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
 		if !s.rivals(lockKey, len(parts)+1) {
 			return 0 // the last other node has died: there is no node to leave it to
 		}
-		return mostDeferral
+		return longestAcquireDelay
 	}
 	ours := 0
 	for _, p := range parts {
@@ -155,14 +155,14 @@ func deferralFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	}
 	share := (len(parts) + len(s.peers) - 1) / len(s.peers)
 	if ours < share {
-		return inTurn(self, lockKey, parts, s, leastDeferral)
+		return inTurn(self, lockKey, parts, s, shortestAcquireDelay)
 	}
 	// Two nodes that lead as many must not ask at the same moments for all of several locks.
-	chance := time.Duration(taste(self, lockKey)%uint32(deferralStep/time.Millisecond)) * time.Millisecond
+	chance := time.Duration(taste(self, lockKey)%uint32(acquireDelayStep/time.Millisecond)) * time.Millisecond
 	if !s.rivals(lockKey, ours) {
 		return chance
 	}
-	return min(leastDeferral+time.Duration(ours-share)*deferralStep+chance, mostDeferral)
+	return min(shortestAcquireDelay+time.Duration(ours-share)*acquireDelayStep+chance, longestAcquireDelay)
 }
 
 // inTurn is how long a node waits so that it asks first for the free locks that come first in its order: a step for each, most at most.
@@ -176,7 +176,7 @@ func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) ti
 			return most
 		}
 		if !p.ours && (s == nil || s.of[p.lock].free) && taste(self, p.lock) < mine {
-			wait += deferralStep
+			wait += acquireDelayStep
 		}
 	}
 	return min(wait, most)

@@ -116,7 +116,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
 		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: c.observes,
 		Hints: c.hints, Observe: o.observe,
-		Deferral: func() time.Duration { return n.balancer.Deferral(lockKey) }, Beat: &n.beat,
+		AcquireDelay: func() time.Duration { return n.balancer.AcquireDelay(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
 	})

@@ -48,7 +48,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	for ctx.Err() == nil {
 		observes := e.cfg.Observer()
 		observer := observes || e.isCoolingDown(last)
-		deferring := !observer && e.deferralLeft() > 0
+		deferring := !observer && e.acquireDelayLeft() > 0
 		candidate := Candidate{
 			Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Deferring: deferring, Polling: polling,
 		}
@@ -138,7 +138,7 @@ func (e *Elector) await(ctx context.Context, a Answer, deferring bool) (hinted b
 	wait := e.coolDown.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
 	if deferring && e.since.free {
 		// Not later than that: there may be no other node. With none left the next attempt follows at once.
-		wait = min(wait, e.deferralLeft())
+		wait = min(wait, e.acquireDelayLeft())
 	}
 	if !e.pause(ctx, wait) {
 		return false

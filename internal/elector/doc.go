@@ -145,21 +145,21 @@
 // step-down, unless the election ends with it ([ErrDone]); a shutdown, a loss and an expiry put no node aside. A leader that gets two
 // orders steps down once.
 //
-// # Deferral
+// # The delay before a free lock
 //
-// A node that leads more than its share of several locks leaves a free one to others for a moment ([Config]'s Deferral, at most half a
+// A node that leads more than its share of several locks leaves a free one to others for a moment ([Config]'s AcquireDelay, at most half a
 // second), so that work spreads without a coordinator. It asks as a deferring candidate: a named successor wins nevertheless, the others
 // get the answer that the lock is free. The time counts from that answer; when it is over and the lock is still free, we ask for it. A
-// lock that is held, paused, in quarantine or reserved for another is not free: deferral begins after that, and a held lock is polled as
+// lock that is held, paused, in quarantine or reserved for another is not free: the delay begins after that, and a held lock is polled as
 // usual. Renewals know of none.
 //
 //   - The others are dead, or do not want it: the lock stays free for that time, once.
 //   - The others are as deferring: the one with the least wins, or wins by chance.
 //   - A hint comes meanwhile: we ask again, and the time goes on. It ends early where
-//     Deferral says less than before, as after the death of others.
+//     AcquireDelay says less than before, as after the death of others.
 //   - The store is away meanwhile: the time goes on, too.
 //   - We die meanwhile: we held nothing.
-//   - Deferral answers by an old state: work is spread worse, and nothing else. It
+//   - AcquireDelay answers by an old state: work is spread worse, and nothing else. It
 //     decides when we ask, never which node may win.
 //
 // # Epochs

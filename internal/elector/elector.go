@@ -58,9 +58,9 @@ type Config struct {
 	// HintSpread is how far apart nodes with the same hint ask, at random. Where a lock is on several stores, rivals that ask at once
 	// divide the stores among themselves.
 	HintSpread time.Duration
-	// Deferral is how long to leave a free lock to others before asking for it; at most 500 ms count. A node that leads more than its
+	// AcquireDelay is how long to leave a free lock to others before asking for it; at most 500 ms count. A node that leads more than its
 	// share spreads the work by it. The elector calls it before every attempt, so it must return at once. It may be nil.
-	Deferral func() time.Duration
+	AcquireDelay func() time.Duration
 	// Beat, if several electors share one, lets them renew at the same moments. It
 	// may be nil.
 	Beat *heartbeat.Beat

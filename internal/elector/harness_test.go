@@ -60,7 +60,7 @@ func startWith(t *testing.T, id string, lock elector.Lock, lead elector.LeadFunc
 	began := time.Now()
 	var owners atomic.Int64
 	e, err := elector.New(lock, lead, elector.Config{
-		NodeID: id, Timing: timing, PollInterval: poll, Hints: c.Hints, Hinted: c.Hinted, Floor: c.Floor, Observer: c.Observer, Deferral: c.Deferral,
+		NodeID: id, Timing: timing, PollInterval: poll, Hints: c.Hints, Hinted: c.Hinted, Floor: c.Floor, Observer: c.Observer, AcquireDelay: c.AcquireDelay,
 		NewOwner: func() (string, error) { return fmt.Sprintf("%s-%d", id, owners.Add(1)), nil },
 		Clock:    func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) },
 		Die: func(reason string) {

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// longestDeferral bounds what [Config]'s Deferral says: the others may be dead.
-	longestDeferral = 500 * time.Millisecond
+	// longestAcquireDelay bounds what [Config]'s AcquireDelay says: the others may be dead.
+	longestAcquireDelay = 500 * time.Millisecond
 	// freeAnewAfter is the age from which the lock must have been held in between, although this node has not seen that: it would have
 	// asked for the lock meanwhile.
-	freeAnewAfter = 3 * longestDeferral / 2
+	freeAnewAfter = 3 * longestAcquireDelay / 2
 )
 
-// freeSince is since when the lock is free for all, if it is: since when nothing but deferral keeps this node from asking for it. Further
+// freeSince is since when the lock is free for all, if it is: since when nothing but its delay keeps this node from asking for it. Further
 // hints do not restart it.
 type freeSince struct {
 	free bool
@@ -25,7 +25,7 @@ type freeSince struct {
 func (v *freeSince) learn(a Answer, now heartbeat.Instant) {
 	switch {
 	case a.Outcome != Wait || a.Code != CodeLeft:
-		*v = freeSince{} // held; or no node may have it yet, for a reason other than deferral
+		*v = freeSince{} // held; or no node may have it yet, for a reason other than the delay
 	case !v.lasts(now):
 		*v = freeSince{free: true, at: now}
 	}
@@ -34,13 +34,13 @@ func (v *freeSince) learn(a Answer, now heartbeat.Instant) {
 // lasts reports whether the lock has been free since then.
 func (v *freeSince) lasts(now heartbeat.Instant) bool { return v.free && now.Sub(v.at) < freeAnewAfter }
 
-// deferralLeft is how much longer a free lock is left to others. It counts from the moment when the lock was found free, whatever came
-// since, but with the present value of Deferral: this node may have won another lock meanwhile.
-func (e *Elector) deferralLeft() time.Duration {
-	if e.cfg.Deferral == nil {
+// acquireDelayLeft is how much longer a free lock is left to others. It counts from the moment when the lock was found free, whatever came
+// since, but with the present value of AcquireDelay: this node may have won another lock meanwhile.
+func (e *Elector) acquireDelayLeft() time.Duration {
+	if e.cfg.AcquireDelay == nil {
 		return 0
 	}
-	d := min(e.cfg.Deferral(), longestDeferral)
+	d := min(e.cfg.AcquireDelay(), longestAcquireDelay)
 	if d <= 0 {
 		return 0
 	}

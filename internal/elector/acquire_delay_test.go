@@ -14,7 +14,7 @@ import (
 func polite(t *testing.T, s *fakelock.Store, id string, d *atomic.Int64, fault func(string) fakelock.Fault) *node {
 	t.Helper()
 	return startWith(t, id, s.Node(id, fault), nil, elector.Config{
-		Hints: s.Hints(), Deferral: func() time.Duration { return time.Duration(d.Load()) },
+		Hints: s.Hints(), AcquireDelay: func() time.Duration { return time.Duration(d.Load()) },
 	})
 }
 
@@ -55,7 +55,7 @@ func TestADeferringNodeLetsAnotherGoFirst(t *testing.T) {
 			t.Errorf("the deferring node takes %q for the leader", b.Holder())
 		}
 		if told := b.kinds(elector.EventWaiting); len(told) > 0 {
-			t.Errorf("deferral is told as an obstacle: %v", told)
+			t.Errorf("the delay is told as an obstacle: %v", told)
 		}
 		c.stop()
 		if took := tookOver(t, b); took < 300*time.Millisecond {
@@ -65,9 +65,9 @@ func TestADeferringNodeLetsAnotherGoFirst(t *testing.T) {
 	})
 }
 
-// If the others are dead, deferral costs its time once: after a release, after the end
+// If the others are dead, the delay costs its time once: after a release, after the end
 // of a lease, and at the start. What it says is bounded.
-func TestDeferralCostsItsTimeOnce(t *testing.T) {
+func TestAcquireDelayCostsItsTimeOnce(t *testing.T) {
 	for name, c := range map[string]struct{ says, costs time.Duration }{
 		"as long as it says": {300 * time.Millisecond, 300 * time.Millisecond},
 		"at most 500 ms":     {time.Hour, 500 * time.Millisecond},
@@ -105,7 +105,7 @@ func TestDeferralCostsItsTimeOnce(t *testing.T) {
 }
 
 // Anybody can publish a hint, and a real one may come several times.
-func TestHintsDoNotProlongDeferral(t *testing.T) {
+func TestHintsDoNotProlongAcquireDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
@@ -147,7 +147,7 @@ func TestTheNamedSuccessorIsNotDeferring(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if b.Leading() == nil {
-			t.Error("deferral ends a term")
+			t.Error("the delay ends a term")
 		}
 		a.stop()
 		b.stop()
@@ -183,7 +183,7 @@ func TestANodeThatHasLedIsDeferring(t *testing.T) {
 
 // What is left to others is decided by what is so when it ends: this node may have won
 // another lock meanwhile, or others may have died.
-func TestDeferralFollowsWhatItSaysMeanwhile(t *testing.T) {
+func TestAcquireDelayFollowsWhatItSaysMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		says := lasting(150 * time.Millisecond)
@@ -209,13 +209,13 @@ func TestDeferralFollowsWhatItSaysMeanwhile(t *testing.T) {
 
 // A lock that nobody may have yet is not left to others meanwhile: that begins when
 // it may be had.
-func TestDeferralBeginsAfterAQuarantine(t *testing.T) {
+func TestAcquireDelayBeginsAfterAQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := startKnowing(t, 7, "a", s.Node("a", func(string) fakelock.Fault {
 			return fakelock.Fault{Before: 200 * time.Millisecond}
 		}), nil, nil)
-		b := startWith(t, "b", s.Node("b", nil), nil, elector.Config{Floor: 7, Deferral: func() time.Duration { return 400 * time.Millisecond }})
+		b := startWith(t, "b", s.Node("b", nil), nil, elector.Config{Floor: 7, AcquireDelay: func() time.Duration { return 400 * time.Millisecond }})
 		if took := tookOver(t, a); took < timing.TTL || took > timing.TTL+500*time.Millisecond {
 			t.Errorf("the other leads after %v", took)
 		}
@@ -226,7 +226,7 @@ func TestDeferralBeginsAfterAQuarantine(t *testing.T) {
 
 // A node that is deferring polls as every other does, and is deferring again at the next
 // free lock.
-func TestDeferralLeavesThePollsAlone(t *testing.T) {
+func TestAcquireDelayLeavesThePollsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fakelock.NewStore(timing.TTL)
 		a := start(t, "a", s.Node("a", nil), nil, nil)

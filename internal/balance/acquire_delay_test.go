@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestDeferralGrowsWithWhatANodeLeads(t *testing.T) {
+func TestAcquireDelayGrowsWithWhatANodeLeads(t *testing.T) {
 	h := newHosts(1, map[string][]string{"x": locksNamed("x", 9)})
 	for _, id := range []string{"a", "b", "c"} {
 		h.join(id, "x", 0)
@@ -19,22 +19,22 @@ func TestDeferralGrowsWithWhatANodeLeads(t *testing.T) {
 	led := map[string]bool{}
 	last := time.Duration(0)
 	for i, lock := range h.locks["x"] {
-		d := deferralFor("a", "x8", partsOf(h.locks["x"], led), s)
+		d := acquireDelayFor("a", "x8", partsOf(h.locks["x"], led), s)
 		switch {
 		case i < 3 && d != 0:
 			t.Errorf("leads %d of 9, of which 3 are its share: %v", i, d)
-		case i >= 3 && (d < leastDeferral || d > mostDeferral || d < last):
+		case i >= 3 && (d < shortestAcquireDelay || d > longestAcquireDelay || d < last):
 			t.Errorf("leads %d: %v after %v", i, d, last)
 		}
 		last = d
 		led[lock] = true
 	}
-	if last != mostDeferral {
+	if last != longestAcquireDelay {
 		t.Errorf("leads 8 of 9: %v", last)
 	}
 	alone := h.look(h.up["a"])
 	alone.complete(func(id string, _ time.Time) bool { return id != "a" })
-	if d := deferralFor("a", "x8", partsOf(h.locks["x"], led), alone); d != 0 {
+	if d := acquireDelayFor("a", "x8", partsOf(h.locks["x"], led), alone); d != 0 {
 		t.Errorf("deferring to nobody: %v", d)
 	}
 }
@@ -42,7 +42,7 @@ func TestDeferralGrowsWithWhatANodeLeads(t *testing.T) {
 // A crash shall not cost more than it must: a node that leads something already leaves a
 // lock to others only where somebody is there who leads less, and whoever just had the
 // lock is not.
-func TestDeferralNeedsSomebodyWhoLeadsLess(t *testing.T) {
+func TestAcquireDelayNeedsSomebodyWhoLeadsLess(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		leaders map[string]string // of x0, x1, x2; x2 becomes free
@@ -50,11 +50,11 @@ func TestDeferralNeedsSomebodyWhoLeadsLess(t *testing.T) {
 		least   time.Duration
 		most    time.Duration
 	}{
-		{"the other of two died", map[string]string{"x0": "a", "x1": "a", "x2": "b"}, []string{"b"}, 0, deferralStep},
-		{"who is left leads as many", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, deferralStep},
+		{"the other of two died", map[string]string{"x0": "a", "x1": "a", "x2": "b"}, []string{"b"}, 0, acquireDelayStep},
+		{"who is left leads as many", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, acquireDelayStep},
 		{"who is left leads more", map[string]string{"x0": "b", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, 0},
-		{"somebody is idle", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c", "d"}, leastDeferral, mostDeferral},
-		{"the same, and no node led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, leastDeferral, mostDeferral},
+		{"somebody is idle", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c", "d"}, shortestAcquireDelay, longestAcquireDelay},
+		{"the same, and no node led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, shortestAcquireDelay, longestAcquireDelay},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		for _, id := range append([]string{"a"}, c.others...) {
@@ -64,7 +64,7 @@ func TestDeferralNeedsSomebodyWhoLeadsLess(t *testing.T) {
 		s := h.look(h.up["a"])
 		s.complete(func(string, time.Time) bool { return false })
 		led := map[string]bool{"x0": c.leaders["x0"] == "a", "x1": c.leaders["x1"] == "a"}
-		if d := deferralFor("a", "x2", partsOf(h.locks["x"], led), s); d < c.least || d > c.most {
+		if d := acquireDelayFor("a", "x2", partsOf(h.locks["x"], led), s); d < c.least || d > c.most {
 			t.Errorf("%s: %v, want %v to %v", c.name, d, c.least, c.most)
 		}
 	}
@@ -77,7 +77,7 @@ func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		order := make([]string, 8)
 		for _, key := range keys {
-			order[deferralFor(id, key, partsOf(keys, nil), nil)/deferralStep] += key
+			order[acquireDelayFor(id, key, partsOf(keys, nil), nil)/acquireDelayStep] += key
 		}
 		orders[fmt.Sprint(order)] = true
 		for i, key := range order[:6] {
@@ -101,8 +101,8 @@ func TestWhoSteppedDownByOrderIsDeferringToTheLivingOnly(t *testing.T) {
 		waiting time.Duration
 	}{
 		{"the other of two died", []string{"b"}, "b", 0},
-		{"it led it itself", []string{"b"}, "a", mostDeferral},
-		{"one of two others died", []string{"b", "c"}, "b", mostDeferral},
+		{"it led it itself", []string{"b"}, "a", longestAcquireDelay},
+		{"one of two others died", []string{"b", "c"}, "b", longestAcquireDelay},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 2)})
 		for _, id := range append([]string{"a"}, c.others...) {
@@ -117,7 +117,7 @@ func TestWhoSteppedDownByOrderIsDeferringToTheLivingOnly(t *testing.T) {
 			}
 		}
 		s.complete(func(string, time.Time) bool { return false })
-		if d := deferralFor("a", "x1", partsOf(h.locks["x"], map[string]bool{"x0": true}), s); d != c.waiting {
+		if d := acquireDelayFor("a", "x1", partsOf(h.locks["x"], map[string]bool{"x0": true}), s); d != c.waiting {
 			t.Errorf("%s: %v, want %v", c.name, d, c.waiting)
 		}
 	}
