@@ -48,11 +48,11 @@ type Election struct {
 
 // Node is a live node that may lead.
 type Node struct {
-	ID       string
-	Priority int
-	Config   string
-	Seen     time.Time // by Redis' clock
-	Aside    bool      // it leaves the lead to others
+	ID          string
+	Priority    int
+	Config      string
+	Seen        time.Time // by Redis' clock
+	CoolingDown bool      // it leaves the lead to others
 	// Reluctant: it stepped down by an operator's order lately. That must not be undone.
 	Reluctant bool
 }
@@ -179,7 +179,7 @@ func (b *Balancer) fits(ctx context.Context, seat Seat, m *move) bool {
 	}
 	c := contestOf(m.lock, seat.Leads(), seat.Idle(), e)
 	to, there := c.find(m.to)
-	return there && !to.Aside && c.leader == b.self && c.leads && c.idle && !c.barred && !c.outranked(b.self)
+	return there && !to.CoolingDown && c.leader == b.self && c.leads && c.idle && !c.barred && !c.outranked(b.self)
 }
 
 func (b *Balancer) remember(s *scene) {

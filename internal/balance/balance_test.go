@@ -464,7 +464,7 @@ func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
 		"one of a higher priority is there": func(_ string, e *Election) {
 			e.Nodes = append(e.Nodes, Node{ID: "c", Seen: e.Now, Priority: 5})
 		},
-		"b stands aside":                    func(_ string, e *Election) { e.Nodes[1].Aside = true },
+		"b stands aside":                    func(_ string, e *Election) { e.Nodes[1].CoolingDown = true },
 		"the lock cannot change hands":      func(_ string, e *Election) { e.Barred = true },
 		"nobody else is there, or may lead": func(_ string, e *Election) { e.Nodes = e.Nodes[:1] },
 		"none":                              func(string, *Election) {},

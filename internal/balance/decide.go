@@ -150,7 +150,7 @@ func (w *watch) next(now time.Time, s *scene) *move {
 		}
 		for _, c := range s.contests {
 			to, _ := c.find(id)
-			if !c.leads || !c.idle || c.barred || to.Aside || c.outranked(s.self) || now.Before(w.later[c.lock]) {
+			if !c.leads || !c.idle || c.barred || to.CoolingDown || c.outranked(s.self) || now.Before(w.later[c.lock]) {
 				continue
 			}
 			return &move{lock: c.lock, to: id}

@@ -197,7 +197,7 @@ func (s *scene) rivals(lockKey string, ours int) bool {
 // outranked reports that a live node of a higher priority contends for the lock: it goes first, and nothing is spread.
 func (c contest) outranked(self string) bool {
 	me, _ := c.find(self)
-	return slices.ContainsFunc(c.nodes, func(n Node) bool { return n.Priority > me.Priority && !n.Aside })
+	return slices.ContainsFunc(c.nodes, func(n Node) bool { return n.Priority > me.Priority && !n.CoolingDown })
 }
 
 // taste puts locks in an order that differs from node to node.

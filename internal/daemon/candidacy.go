@@ -97,8 +97,8 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	if lockKey == n.inventory.Config.Election.LockKey {
 		c.election = n.identity.Watch(c.election)
 	}
-	aside := &abdication.Aside{}
-	c.resign = abdication.New(w.Config, w.Probes, c.election, aside, c.log)
+	coolDown := &abdication.CoolDown{}
+	c.resign = abdication.New(w.Config, w.Probes, c.election, coolDown, c.log)
 	var err error
 	if c.lock, err = at.Lock(n.presence(w)); err != nil {
 		c.elected.Forget()
@@ -106,7 +106,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 	}
 	o := &observer{
 		log: c.log, metrics: c.elected, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
-		storeSince: time.Now(), poll: c.timing.PollInterval, aside: aside, jobs: c.jobNames, steppedDown: n.steppedDown,
+		storeSince: time.Now(), poll: c.timing.PollInterval, coolDown: coolDown, jobs: c.jobNames, steppedDown: n.steppedDown,
 		leaseFile: n.leaseFile(lockKey), epochs: epochs.Open(epochs.Path(n.options.Getenv), lockKey, &n.epochFile, c.log),
 		outage: n.outage, traces: n.traces, nodeID: n.id, incarnation: n.presence(w).Instance,
 	}

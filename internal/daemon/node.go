@@ -306,7 +306,7 @@ func (c *candidacy) waiting() (elector.Code, string) {
 	if code, why := c.elector.Waiting(); why != "" {
 		return code, why
 	}
-	if why := c.observer.aside.Reason(); why != "" {
+	if why := c.observer.coolDown.Reason(); why != "" {
 		return elector.CodeCoolDown, why
 	}
 	return "", ""

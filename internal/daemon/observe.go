@@ -34,7 +34,7 @@ type observer struct {
 	lockKey     string
 	leaseFile   string        // "" without a runtime directory
 	poll        time.Duration // how long others go first after a step-down
-	aside       *abdication.Aside
+	coolDown    *abdication.CoolDown
 	elector     *elector.Elector
 	epochs      *epochs.Memory
 	outage      *outage.Outage // of where the election takes place
@@ -185,7 +185,7 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 		if o.steppedDown != nil {
 			o.steppedDown(ev.Code)
 		}
-		o.aside.Stand(o.poll, ev.Reason)
+		o.coolDown.Begin(o.poll, ev.Reason)
 	}
 	o.does("standby")
 	var jobs []string

@@ -62,7 +62,7 @@ func newObserver(t *testing.T) (o *observer, told *[]string) {
 	}
 	told = new([]string)
 	return &observer{
-		log: zap.NewNop(), metrics: metrics.New("test", nil).Election("baton"), elector: el, lockKey: "baton", aside: &abdication.Aside{}, epochs: epochs.Open("", "baton", &epochs.File{}, zap.NewNop()),
+		log: zap.NewNop(), metrics: metrics.New("test", nil).Election("baton"), elector: el, lockKey: "baton", coolDown: &abdication.CoolDown{}, epochs: epochs.Open("", "baton", &epochs.File{}, zap.NewNop()),
 		notify: func(state string) { *told = append(*told, state) },
 	}, told
 }

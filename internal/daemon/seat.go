@@ -66,7 +66,7 @@ func electionIn(p redislock.Picture) balance.Election {
 	for _, n := range p.Candidates() {
 		e.Nodes = append(e.Nodes, balance.Node{
 			ID: n.ID, Priority: n.Priority, Config: n.ConfigHash, Seen: n.Seen(),
-			Aside: direct.AsideOf(p, n.ID) != "", Reluctant: n.Reluctant,
+			CoolingDown: direct.CoolDownOf(p, n.ID) != "", Reluctant: n.Reluctant,
 		})
 	}
 	return e

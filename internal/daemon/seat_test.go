@@ -14,15 +14,15 @@ import (
 
 // What the balancer is told of an election is what stands in Redis.
 func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
-	aside := map[string]redislock.Aside{"b": {Left: time.Minute}}
+	coolDowns := map[string]redislock.CoolDown{"b": {Left: time.Minute}}
 	for name, c := range map[string]struct {
 		disturb func(p *redislock.Picture)
 		barred  bool
 		nodes   int
-		aside   bool
+		cooling bool
 	}{
 		"nothing":                {func(*redislock.Picture) {}, false, 2, false},
-		"b stands aside":         {func(p *redislock.Picture) { p.Aside = aside }, false, 2, true},
+		"b stands aside":         {func(p *redislock.Picture) { p.CoolDowns = coolDowns }, false, 2, true},
 		"the lock is paused":     {func(p *redislock.Picture) { p.Paused = &redislock.Pause{} }, true, 2, false},
 		"in quarantine":          {func(p *redislock.Picture) { p.Quarantine = time.Second }, true, 2, false},
 		"ordered to step down":   {func(p *redislock.Picture) { p.StepDown = "drill" }, true, 2, false},
@@ -44,7 +44,7 @@ func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 			t.Errorf("%s: %+v", name, e)
 			continue
 		}
-		if n := e.Nodes[c.nodes-1]; n.Priority != 3 || n.Config != "x" || !n.Reluctant || !n.Seen.Equal(now) || n.Aside != c.aside {
+		if n := e.Nodes[c.nodes-1]; n.Priority != 3 || n.Config != "x" || !n.Reluctant || !n.Seen.Equal(now) || n.CoolingDown != c.cooling {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}

@@ -26,8 +26,8 @@ type Control struct {
 	ReservedLeft time.Duration
 	// StepDown is the reason of a step-down that the current leader has not finished; "" without.
 	StepDown string
-	// Aside are the nodes that do not campaign for a while.
-	Aside map[string]Aside
+	// CoolDowns are the nodes that do not campaign for a while.
+	CoolDowns map[string]CoolDown
 }
 
 // Pause keeps every node from leading.
@@ -36,8 +36,8 @@ type Pause struct {
 	Reason string // "by alice: upgrade"
 }
 
-// Aside keeps a node from campaigning for a while, after an abdication.
-type Aside struct {
+// CoolDown keeps a node from campaigning for a while, after an abdication.
+type CoolDown struct {
 	Left   time.Duration
 	Reason string
 }
@@ -50,7 +50,7 @@ const (
 
 // decodeControl reads the control hash, and PTTL's answer for the quarantine.
 func decodeControl(fields map[string]string, quarantine int64, owner string, now time.Time) Control {
-	c := Control{Quarantine: max(milliseconds(quarantine), 0), Aside: map[string]Aside{}}
+	c := Control{Quarantine: max(milliseconds(quarantine), 0), CoolDowns: map[string]CoolDown{}}
 	if at, ok := fields["paused_at"]; ok {
 		c.Paused = &Pause{At: timeOf(number(at)), Reason: fields["paused_reason"]}
 	}
@@ -61,10 +61,10 @@ func decodeControl(fields map[string]string, quarantine int64, owner string, now
 		c.StepDown = fields["stepdown_reason"]
 	}
 	for name, value := range fields {
-		node, ok := strings.CutPrefix(name, script.Keys{}.Aside(""))
+		node, ok := strings.CutPrefix(name, script.Keys{}.CoolDown(""))
 		until, reason, _ := strings.Cut(value, " ")
 		if left := time.UnixMilli(number(until)).Sub(now); ok && left > 0 {
-			c.Aside[node] = Aside{Left: left, Reason: reason}
+			c.CoolDowns[node] = CoolDown{Left: left, Reason: reason}
 		}
 	}
 	return c
@@ -74,7 +74,7 @@ func decodeControl(fields map[string]string, quarantine int64, owner string, now
 // once and steps down. It returns the pause that was in force, nil without one; a second pause
 // only replaces the reason.
 func (e *Election) Pause(ctx context.Context, reason string) (before *Pause, err error) {
-	err = e.change(ctx, "pause", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+	err = e.change(ctx, "pause", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		before = s.Paused
 		at := s.now.UnixMilli()
 		if before != nil {
@@ -89,7 +89,7 @@ func (e *Election) Pause(ctx context.Context, reason string) (before *Pause, err
 // Resume ends a pause; standbys ask for the lock at once. It returns the pause, nil
 // if there was none.
 func (e *Election) Resume(ctx context.Context, reason string) (was *Pause, err error) {
-	err = e.change(ctx, "resume", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+	err = e.change(ctx, "resume", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if was = s.Paused; was == nil {
 			return nil, nil, nil
 		}
@@ -103,7 +103,7 @@ func (e *Election) Resume(ctx context.Context, reason string) (was *Pause, err e
 // is not empty. It returns the term's owner and node, or ErrNoLeader. It does not wait
 // for the step-down.
 func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
-	err = e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+	err = e.change(ctx, "ask the leader to step down from", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if owner, nodeID = s.holder, s.node; owner == "" {
 			return nil, nil, ErrNoLeader
 		}
@@ -115,7 +115,7 @@ func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, node
 
 // StepDownOwner is StepDown of one term: ErrNoLeader if its owner does not hold the lock.
 func (e *Election) StepDownOwner(ctx context.Context, owner string, o elector.Order) error {
-	return e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+	return e.change(ctx, "ask the leader to step down from", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if s.holder != owner {
 			return nil, nil, ErrNoLeader
 		}
@@ -130,20 +130,20 @@ func (e *Election) stepDown(owner string, o elector.Order) (writes, attempts []r
 		[]redisconn.Command{e.wakeUp("control")}
 }
 
-// StandAside records that a node does not campaign for a while, so that the others do not hand
+// SetCoolDown records that a node does not campaign for a while, so that the others do not hand
 // it the lock. Zero ends that.
-func (e *Election) StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error {
-	return e.change(ctx, "stand aside from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+func (e *Election) SetCoolDown(ctx context.Context, nodeID string, d time.Duration, reason string) error {
+	return e.change(ctx, "stand aside from", func(s controlState) ([]redisconn.Command, []redisconn.Command, error) {
 		if d <= 0 {
-			return []redisconn.Command{redisconn.Cmd("HDEL", e.keys.Control(), e.keys.Aside(nodeID))}, nil, nil
+			return []redisconn.Command{redisconn.Cmd("HDEL", e.keys.Control(), e.keys.CoolDown(nodeID))}, nil, nil
 		}
 		until := fmt.Sprintf("%d %s", s.now.Add(d).UnixMilli(), reason)
-		return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), e.keys.Aside(nodeID), until)}, nil, nil
+		return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), e.keys.CoolDown(nodeID), until)}, nil, nil
 	})
 }
 
-// seen is the state that decides about a change of the control hash.
-type seen struct {
+// controlState is the state that decides about a change of the control hash.
+type controlState struct {
 	Control
 	now    time.Time
 	holder string // the lock's owner, "" for none
@@ -154,7 +154,7 @@ type seen struct {
 // change makes the writes of decide in one transaction, and starts over if the leader changed
 // meanwhile. It needs no script: a server may forbid them. The attempts (history, wake-ups)
 // may be refused.
-func (e *Election) change(ctx context.Context, doing string, decide func(seen) (writes, attempts []redisconn.Command, err error)) error {
+func (e *Election) change(ctx context.Context, doing string, decide func(controlState) (writes, attempts []redisconn.Command, err error)) error {
 	_, err := e.store.Run(ctx, e.keys.Lock(), func(conn redis.Conn) (any, error) {
 		for range conflicts {
 			s, err := e.watchLeader(ctx, conn)
@@ -184,7 +184,7 @@ func (e *Election) change(ctx context.Context, doing string, decide func(seen) (
 
 // watchLeader reads the state for a change and WATCHes the lock key only: every standby keeps
 // writing to the control hash.
-func (e *Election) watchLeader(ctx context.Context, conn redis.Conn) (s seen, err error) {
+func (e *Election) watchLeader(ctx context.Context, conn redis.Conn) (s controlState, err error) {
 	k := e.keys
 	err = redisconn.SendAll(conn, redisconn.Cmd("WATCH", k.Lock()), redisconn.Cmd("TIME"), e.askHolder(),
 		redisconn.Cmd("HGETALL", k.Term()), redisconn.Cmd("HGETALL", k.Control()))

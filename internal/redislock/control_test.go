@@ -218,17 +218,17 @@ func TestANodeThatStandsAsideIsSeenUntilItsTimeIsOver(t *testing.T) {
 	eachDesign(t, func(c controlled) {
 		t, ctx := c.t, c.t.Context()
 		for node, d := range map[string]time.Duration{"a": time.Minute, "b": 30 * time.Millisecond, "c": time.Minute} {
-			if err := c.StandAside(ctx, node, d, `database "main" is away`); err != nil {
+			if err := c.SetCoolDown(ctx, node, d, `database "main" is away`); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := c.StandAside(ctx, "c", 0, ""); err != nil {
+		if err := c.SetCoolDown(ctx, "c", 0, ""); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond)
-		aside := c.picture().Aside
-		if a := aside["a"]; len(aside) != 1 || a.Reason != `database "main" is away` || a.Left <= 50*time.Second || a.Left > time.Minute {
-			t.Errorf("aside %+v, want a alone", aside)
+		coolDowns := c.picture().CoolDowns
+		if a := coolDowns["a"]; len(coolDowns) != 1 || a.Reason != `database "main" is away` || a.Left <= 50*time.Second || a.Left > time.Minute {
+			t.Errorf("cool-downs %+v, want a alone", coolDowns)
 		}
 		c.acquire(c.a, "o1", elector.Won) // the note is no bar
 	})
@@ -251,7 +251,7 @@ func TestForgettingANodeForgetsItsPriorityAndWhyItStoodAside(t *testing.T) {
 	t.Parallel()
 	eachDesign(t, func(c controlled) {
 		t, ctx := c.t, c.t.Context()
-		if err := c.StandAside(ctx, "a", time.Minute, "x"); err != nil {
+		if err := c.SetCoolDown(ctx, "a", time.Minute, "x"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.conn.Do("HSET", "{baton}:control", "priority:a", "5 1", "priority:b", "6 1"); err != nil {

@@ -256,7 +256,7 @@ func (e *Election) Forget(ctx context.Context, nodes []Node, before time.Time) e
 	for _, n := range nodes {
 		if n.Seen().Before(before) {
 			listed = listed.Add(n.ID)
-			control = control.Add(e.keys.Priority(n.ID), e.keys.Aside(n.ID))
+			control = control.Add(e.keys.Priority(n.ID), e.keys.CoolDown(n.ID))
 		}
 	}
 	if len(listed) == 1 {

@@ -21,7 +21,7 @@ const (
 	// longestCoolDown bounds how long a node stands aside at least, however often it abdicates.
 	longestCoolDown = 5 * time.Minute
 	// untilCalled is longer than any outage: a node that abdicated stands aside until it is
-	// called back, see sitOut.
+	// called back, see awaitCoolDown.
 	untilCalled = 365 * 24 * time.Hour
 	// soonAgain is how long after a cool-down an abdication counts as another one of
 	// the same trouble: the next cool-down is twice as long.
@@ -39,13 +39,13 @@ type pinger interface {
 // then the last to try, instead of the lead going round and ending every run with each move.
 // A database that comes and goes makes the cool-downs grow.
 type Abdicator struct {
-	nodeID   string
-	after    time.Duration // election.abdicate_after
-	poll     time.Duration
-	election site.Election
-	aside    *Aside
-	log      *zap.Logger
-	cooling  chan coolDown // one has begun
+	nodeID      string
+	after       time.Duration // election.abdicate_after
+	poll        time.Duration
+	election    site.Election
+	coolDown    *CoolDown
+	log         *zap.Logger
+	abdications chan abdicated // one has begun
 
 	mu        sync.Mutex
 	databases map[string]pinger // of the jobs in force
@@ -55,19 +55,19 @@ type Abdicator struct {
 	cool time.Duration // and its cool-down; 0: none yet
 }
 
-// coolDown is the minimum time for which a node stands aside, and the reason. over is closed
+// abdicated is the minimum time for which a node stands aside, and the reason. over is closed
 // when the node no longer stands aside.
-type coolDown struct {
+type abdicated struct {
 	lasts  time.Duration
 	reason string
 	over   chan struct{}
 }
 
-// New makes the abdicator of a node. It notes in aside when it stands aside.
-func New(c config.Config, probes site.Databases, e site.Election, aside *Aside, log *zap.Logger) *Abdicator {
+// New makes the abdicator of a node. It notes in coolDown when it stands aside.
+func New(c config.Config, probes site.Databases, e site.Election, coolDown *CoolDown, log *zap.Logger) *Abdicator {
 	a := &Abdicator{
 		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval,
-		election: e, aside: aside, log: log, cooling: make(chan coolDown, 1),
+		election: e, coolDown: coolDown, log: log, abdications: make(chan abdicated, 1),
 	}
 	a.Use(probes, c)
 	return a
@@ -193,7 +193,7 @@ func (a *Abdicator) alone(ctx context.Context) bool {
 		return true // the election has other troubles
 	}
 	for _, n := range p.Candidates() {
-		if _, aside := p.Aside[n.ID]; n.ID != a.nodeID && !aside {
+		if _, coolsDown := p.CoolDowns[n.ID]; n.ID != a.nodeID && !coolsDown {
 			return false
 		}
 	}
@@ -209,13 +209,13 @@ func (a *Abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 	a.last = time.Now()
 	a.log.Warn("abdicating: another node may try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
 	a.note(ctx, a.cool, reason)
-	a.aside.Stand(a.cool, reason)
-	c := coolDown{lasts: a.cool, reason: reason, over: make(chan struct{})}
+	a.coolDown.Begin(a.cool, reason)
+	c := abdicated{lasts: a.cool, reason: reason, over: make(chan struct{})}
 	select {
-	case <-a.cooling: // the one before is not waited for: its term is over
+	case <-a.abdications: // the one before is not waited for: its term is over
 	default:
 	}
-	a.cooling <- c
+	a.abdications <- c
 	return &elector.Abdication{Reason: reason, CoolDown: untilCalled, Over: c.over}
 }
 
@@ -223,7 +223,7 @@ func (a *Abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 func (a *Abdicator) note(ctx context.Context, d time.Duration, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if err := a.election.StandAside(ctx, a.nodeID, d, reason); err != nil {
+	if err := a.election.SetCoolDown(ctx, a.nodeID, d, reason); err != nil {
 		a.log.Debug("the others do not know that this node stands aside", zap.Error(err))
 	}
 }
@@ -234,10 +234,10 @@ func (a *Abdicator) ComeBack(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-a.cooling:
-			if why := a.sitOut(ctx, c); why != "" {
+		case c := <-a.abdications:
+			if why := a.awaitCoolDown(ctx, c); why != "" {
 				a.log.Info("campaigning again after an abdication", zap.String("reason", why))
-				a.aside.End()
+				a.coolDown.End()
 				a.note(ctx, 0, "")
 				close(c.over)
 			}
@@ -245,11 +245,11 @@ func (a *Abdicator) ComeBack(ctx context.Context) {
 	}
 }
 
-// sitOut waits until this node may lead again, and says why; "" if ctx ends first. That is
+// awaitCoolDown waits until this node may lead again, and says why; "" if ctx ends first. That is
 // when the cool-down is over and the databases answer here; or at once if no other node
 // leads: the other nodes may have died meanwhile, and a leader without its database is
 // better than none.
-func (a *Abdicator) sitOut(ctx context.Context, c coolDown) string {
+func (a *Abdicator) awaitCoolDown(ctx context.Context, c abdicated) string {
 	sitting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	vacant := make(chan struct{})
@@ -278,7 +278,7 @@ func (a *Abdicator) sitOut(ctx context.Context, c coolDown) string {
 		if time.Since(noted) >= c.lasts/2 {
 			noted = time.Now()
 			a.note(ctx, c.lasts, c.reason)
-			a.aside.Stand(c.lasts, c.reason)
+			a.coolDown.Begin(c.lasts, c.reason)
 		}
 	}
 }

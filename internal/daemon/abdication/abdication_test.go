@@ -47,9 +47,9 @@ func (d *distant) Ping(ctx context.Context) error {
 // drawn is an election as a test draws it.
 type drawn struct {
 	site.Election
-	mu      sync.Mutex
-	picture redislock.Picture
-	aside   []time.Duration // what this node has noted
+	mu        sync.Mutex
+	picture   redislock.Picture
+	coolDowns []time.Duration // what this node has noted
 }
 
 func (d *drawn) Picture(context.Context, int) (redislock.Picture, error) {
@@ -66,10 +66,10 @@ func (d *drawn) Picture(context.Context, int) (redislock.Picture, error) {
 	return p, nil
 }
 
-func (d *drawn) StandAside(_ context.Context, _ string, cool time.Duration, _ string) error {
+func (d *drawn) SetCoolDown(_ context.Context, _ string, cool time.Duration, _ string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.aside = append(d.aside, cool)
+	d.coolDowns = append(d.coolDowns, cool)
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (d *drawn) StandAside(_ context.Context, _ string, cool time.Duration, _ st
 func (d *drawn) noted() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.aside[len(d.aside)-1]
+	return d.coolDowns[len(d.coolDowns)-1]
 }
 
 func (d *drawn) draw(change func(*redislock.Picture)) {
@@ -94,7 +94,7 @@ func resigner(t *testing.T) (*Abdicator, *drawn, *distant) {
 	db := &distant{}
 	return &Abdicator{
 		nodeID: "a", after: 30 * time.Second, poll: 2 * time.Second, databases: map[string]pinger{"main": db, "other": &distant{}},
-		election: e, aside: &Aside{}, log: zap.NewNop(), cooling: make(chan coolDown, 1),
+		election: e, coolDown: &CoolDown{}, log: zap.NewNop(), abdications: make(chan abdicated, 1),
 	}, e, db
 }
 
@@ -123,8 +123,8 @@ func TestALeaderWithoutItsDatabaseLetsAnotherTry(t *testing.T) {
 				if got.CoolDown != untilCalled || !strings.HasPrefix(got.Reason, `database "main" has not answered here for 3`) {
 					t.Errorf("%+v", got)
 				}
-				if !slices.Equal(e.aside, []time.Duration{a.after}) || !strings.Contains(a.aside.Reason(), got.Reason) {
-					t.Errorf("noted %v, tells %q", e.aside, a.aside.Reason())
+				if !slices.Equal(e.coolDowns, []time.Duration{a.after}) || !strings.Contains(a.coolDown.Reason(), got.Reason) {
+					t.Errorf("noted %v, tells %q", e.coolDowns, a.coolDown.Reason())
 				}
 			})
 		})
@@ -157,7 +157,7 @@ func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
 		"no other node":    func(p *redislock.Picture) { p.Nodes = p.Nodes[:1] },
 		"an observer":      func(p *redislock.Picture) { p.Nodes[1].Observer = true },
 		"one long gone":    func(p *redislock.Picture) { p.Nodes[1].SeenMS = 1 },
-		"one that was it":  func(p *redislock.Picture) { p.Aside = map[string]redislock.Aside{"b": {Left: time.Second}} },
+		"one that was it":  func(p *redislock.Picture) { p.CoolDowns = map[string]redislock.CoolDown{"b": {Left: time.Second}} },
 		"a foreign reader": func(p *redislock.Picture) { p.Nodes = nil },
 	}
 	for name, change := range others {
@@ -169,7 +169,7 @@ func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
 				if got, after := abdicates(t, a, time.Hour); got != nil {
 					t.Fatalf("abdicated after %v: %v", after, got)
 				}
-				e.draw(func(p *redislock.Picture) { p.Aside, p.Nodes = nil, []redislock.Node{{ID: "a"}, {ID: "b"}} })
+				e.draw(func(p *redislock.Picture) { p.CoolDowns, p.Nodes = nil, []redislock.Node{{ID: "a"}, {ID: "b"}} })
 				if got, _ := abdicates(t, a, time.Hour); got == nil {
 					t.Error("did not abdicate when another node was there")
 				}
@@ -195,8 +195,8 @@ func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
 		if !slices.Equal(cools, want) {
 			t.Errorf("cool-downs %v, want %v", cools, want)
 		}
-		if n := len(e.aside); n != 11 || e.aside[1] != 0 {
-			t.Errorf("noted %v; want every new term to take the note back", e.aside)
+		if n := len(e.coolDowns); n != 11 || e.coolDowns[1] != 0 {
+			t.Errorf("noted %v; want every new term to take the note back", e.coolDowns)
 		}
 		time.Sleep(longestCoolDown + soonAgain)
 		if got, _ := abdicates(t, a, time.Hour); got == nil || a.cool != a.after {
@@ -224,10 +224,10 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 		}
 		cools := func(p func(*redislock.Picture)) {
 			e.draw(func(old *redislock.Picture) { *old = redislock.Picture{}; p(old) })
-			a.aside.Stand(time.Minute, "x")
+			a.coolDown.Begin(time.Minute, "x")
 			over = make(chan struct{})
 			select {
-			case a.cooling <- coolDown{time.Minute, "x", over}:
+			case a.abdications <- abdicated{time.Minute, "x", over}:
 			case <-time.After(time.Hour):
 				t.Fatal("the cool-down before is not over: nothing takes another one")
 			}
@@ -244,7 +244,7 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 		if began := time.Now(); !comesBack(time.Minute) || time.Since(began) != 2*a.poll {
 			t.Errorf("came back after %v, want two looks", time.Since(began))
 		}
-		if why := a.aside.Reason(); why != "" {
+		if why := a.coolDown.Reason(); why != "" {
 			t.Errorf("still %q", why)
 		}
 		for name, p := range map[string]redislock.Picture{
@@ -256,7 +256,7 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			if comesBack(2 * time.Hour) {
 				t.Errorf("%s: came back", name)
 			}
-			if why := a.aside.Reason(); !strings.Contains(why, "x") || e.noted() != time.Minute {
+			if why := a.coolDown.Reason(); !strings.Contains(why, "x") || e.noted() != time.Minute {
 				t.Errorf("%s: tells %q and has noted %v after two hours", name, why, e.noted())
 			}
 			home()

@@ -22,7 +22,7 @@ type Election interface {
 	StepDownOwner(ctx context.Context, owner string, o elector.Order) error
 	Pause(ctx context.Context, reason string) (before *redislock.Pause, err error)
 	Resume(ctx context.Context, reason string) (was *redislock.Pause, err error)
-	StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error
+	SetCoolDown(ctx context.Context, nodeID string, d time.Duration, reason string) error
 	Forget(ctx context.Context, nodes []redislock.Node, before time.Time) error
 }
 
@@ -253,9 +253,9 @@ func (e elections) pauses(ask func(Election) (*redislock.Pause, error)) (*redisl
 	return nil, err
 }
 
-// StandAside informs all of them.
-func (e elections) StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error {
-	return e.all(func(one Election) error { return one.StandAside(ctx, nodeID, d, reason) })
+// SetCoolDown informs all of them.
+func (e elections) SetCoolDown(ctx context.Context, nodeID string, d time.Duration, reason string) error {
+	return e.all(func(one Election) error { return one.SetCoolDown(ctx, nodeID, d, reason) })
 }
 
 // Forget takes the nodes off every list.

@@ -71,7 +71,7 @@ func (l session) drill(ctx context.Context, o operate.Order) (Drilled, error) {
 	if err != nil {
 		return Drilled{}, err
 	}
-	follows := func(n redislock.Node) bool { return n.ID != before.Leader && AsideOf(before, n.ID) == "" }
+	follows := func(n redislock.Node) bool { return n.ID != before.Leader && CoolDownOf(before, n.ID) == "" }
 	if before.Leader != "" && !slices.ContainsFunc(before.Candidates(), follows) {
 		return Drilled{}, ErrNoOtherNode
 	}

@@ -180,8 +180,8 @@ func successor(p redislock.Picture, to string, silent time.Duration) error {
 		if n.Observer {
 			return fmt.Errorf("node %q never leads: node.candidate is false in its configuration", to)
 		}
-		if aside := AsideOf(p, to); aside != "" {
-			return fmt.Errorf("node %q would not take the lock: it stands aside %s", to, aside)
+		if coolDown := CoolDownOf(p, to); coolDown != "" {
+			return fmt.Errorf("node %q would not take the lock: it stands aside %s", to, coolDown)
 		}
 		return nil
 	}

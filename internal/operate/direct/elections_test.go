@@ -32,7 +32,7 @@ func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "tired"} {
 		led.Nodes = append(led.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli()})
 	}
-	led.Aside = map[string]redislock.Aside{"tired": {Left: time.Minute, Reason: "database away"}}
+	led.CoolDowns = map[string]redislock.CoolDown{"tired": {Left: time.Minute, Reason: "database away"}}
 	for _, tc := range []struct {
 		to   string
 		then redislock.Picture
@@ -60,7 +60,7 @@ func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
 
 func TestADrillNeedsANodeThatWouldTakeOver(t *testing.T) {
 	now := time.Now()
-	p := redislock.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now, Control: redislock.Control{Aside: map[string]redislock.Aside{"tired": {Left: time.Minute}}}}
+	p := redislock.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now, Control: redislock.Control{CoolDowns: map[string]redislock.CoolDown{"tired": {Left: time.Minute}}}}
 	for id, observer := range map[string]bool{"a": false, "tired": false, "observer": true} {
 		p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), Presence: redislock.Presence{Observer: observer}})
 	}

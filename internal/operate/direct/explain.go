@@ -279,9 +279,9 @@ func (f facts) listed() []operate.Why {
 		found = append(found, because("observer", "set node.candidate: true there and reload it, if it should",
 			"%s never leads: node.candidate is false in its configuration", f.node)...)
 	}
-	if aside := AsideOf(f.p, f.node); aside != "" {
+	if coolDown := CoolDownOf(f.p, f.node); coolDown != "" {
 		found = append(found, because("aside", "repair what is named; it campaigns again by itself, sooner if no other node leads",
-			"%s stands aside %s", f.node, aside)...)
+			"%s stands aside %s", f.node, coolDown)...)
 	}
 	return found
 }
@@ -296,7 +296,7 @@ func (f facts) itself() []operate.Why {
 		found = append(found, because("node_without_redis", "repair its connection to "+cmp.Or(f.own.Redis.Host, "redis"),
 			"%s itself does not reach redis: %s", f.node, f.own.Redis.Error)...)
 	}
-	if _, known := f.p.Aside[f.node]; !known && f.own.WaitingCode == elector.CodeCoolDown {
+	if _, known := f.p.CoolDowns[f.node]; !known && f.own.WaitingCode == elector.CodeCoolDown {
 		found = append(found, because("aside", "wait", "%s %s", f.node, f.own.Waiting)...)
 	}
 	return found

@@ -57,7 +57,7 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 		"foreign":        {drawnFacts(foreign), []string{"foreign: not baton (owner o), lease 8s left → meant for both?"}},
 		"foreign, stuck": {drawnFacts(foreign, endless), []string{"foreign: without an expiry → baton lock --break reports"}},
 		"aside": {drawnFacts(func(f *facts) {
-			f.p.Aside = map[string]redislock.Aside{"db2": {Left: time.Minute, Reason: `database "main" is away`}}
+			f.p.CoolDowns = map[string]redislock.CoolDown{"db2": {Left: time.Minute, Reason: `database "main" is away`}}
 		}),
 			[]string{"other_leads:  → ", `aside: db2 stands aside for another 1m: database "main" is away → repair`}},
 		"given back": {drawnFacts(vacated, func(f *facts) {

@@ -92,7 +92,7 @@ func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
 		nodes = append(nodes, diagnose.Node{
 			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Led: ledLast(n, p),
 			Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
-			Priority: n.Priority, Observer: n.Observer, Aside: AsideOf(p, n.ID),
+			Priority: n.Priority, Observer: n.Observer, Aside: CoolDownOf(p, n.ID),
 			LastSeenAgo: text.Seconds(max(ago, 0)), Stale: ago > redislock.GoneAfter,
 			Instance: n.Instance, Twin: n.Twin, ClockAhead: text.Seconds(n.ClockMS) * text.Millisecond,
 			Jobs: countOf(n.Jobs), ConfigSince: n.ConfigSince(),
@@ -264,9 +264,9 @@ func pauseOf(p redislock.Picture) *diagnose.Pause {
 	return &diagnose.Pause{Since: p.Paused.At, Reason: p.Paused.Reason}
 }
 
-// AsideOf is why a node leaves the lead to others; "" if it does not.
-func AsideOf(p redislock.Picture, node string) string {
-	a, ok := p.Aside[node]
+// CoolDownOf is why a node leaves the lead to others; "" if it does not.
+func CoolDownOf(p redislock.Picture, node string) string {
+	a, ok := p.CoolDowns[node]
 	if !ok || node == p.Leader {
 		return ""
 	}

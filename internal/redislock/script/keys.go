@@ -63,8 +63,8 @@ func (k Keys) Output(job, run string) string { return k.Outputs(job) + ":" + run
 // Priority is the field of Control with a node's priority.
 func (k Keys) Priority(node string) string { return "priority:" + node }
 
-// Aside is the field of Control of a node that does not campaign for a while.
-func (k Keys) Aside(node string) string { return "aside:" + node }
+// CoolDown is the field of Control of a node that does not campaign for a while.
+func (k Keys) CoolDown(node string) string { return "aside:" + node }
 
 // Request is the field of Control with the order to run a job now.
 func (k Keys) Request(job string) string { return "run:" + job }
