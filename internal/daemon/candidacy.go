@@ -71,10 +71,10 @@ type candidacy struct {
 	parted    chan struct{} // nothing of it is left
 	withdrawn bool          // the node's to know: no job is under the lock any more
 
-	mu     sync.Mutex
-	work   *inventory.Workload // in force
-	reign  *reign              // the term that goes on; nil between terms
-	ending string              // the event before the lead is given up: "the end of report"; "" most of the time
+	mu          sync.Mutex
+	work        *inventory.Workload // in force
+	runningTerm *runningTerm        // the term that goes on; nil between terms
+	ending      string              // the event before the lead is given up: "the end of report"; "" most of the time
 }
 
 // newCandidacy makes the node's part in the election of a lock. It does not connect.
@@ -216,7 +216,7 @@ func (c *candidacy) dismiss() {
 func (c *candidacy) update(ctx context.Context, w *inventory.Workload) {
 	c.mu.Lock()
 	c.work = w
-	r := c.reign
+	r := c.runningTerm
 	c.mu.Unlock()
 	c.resign.Use(w.Probes, w.Config)
 	c.present()
@@ -244,23 +244,23 @@ func (c *candidacy) waitsFor(what string) {
 
 // begin notes that a term has begun, with the workload in force: at once, or an update
 // could come between and be undone. ended notes that it is over.
-func (c *candidacy) begin(r *reign) job.Workload {
+func (c *candidacy) begin(r *runningTerm) job.Workload {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reign = r
+	c.runningTerm = r
 	return r.work.Load(c.work.Load)
 }
 
 func (c *candidacy) ended() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reign = nil
+	c.runningTerm = nil
 }
 
-func (c *candidacy) current() (*inventory.Workload, *reign) {
+func (c *candidacy) current() (*inventory.Workload, *runningTerm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.work, c.reign
+	return c.work, c.runningTerm
 }
 
 // settle informs the term that its runs cannot change anything any more, and returns for how

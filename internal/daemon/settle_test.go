@@ -66,7 +66,7 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				var died atomic.Int32
 				began, ended := time.Now(), make(chan struct{})
 				e, err := elector.New(lock, func(ctx context.Context, term *elector.Term) error {
-					c.reign = &reign{term: term}
+					c.runningTerm = &runningTerm{term: term}
 					defer func() {
 						late = -term.UntilHardStop()
 						close(ended)

@@ -15,8 +15,8 @@ import (
 	"baton/internal/redislock"
 )
 
-// reign is one term of a candidacy. The jobs of a term may be replaced while it lasts.
-type reign struct {
+// runningTerm is one term of a candidacy. The jobs of a term may be replaced while it lasts.
+type runningTerm struct {
 	*candidacy
 	term    *elector.Term
 	work    *work.Term
@@ -35,7 +35,7 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	if c.turns.Take(ctx, nil, term.Overdue) != nil { // and waits for its own renewal, if that is overdue
 		return nil
 	}
-	r := &reign{candidacy: c, term: term, work: c.workLock().Begin(term), changed: make(chan struct{}, 1)}
+	r := &runningTerm{candidacy: c, term: term, work: c.workLock().Begin(term), changed: make(chan struct{}, 1)}
 	jobs := c.begin(r)
 	defer c.ended()
 	elected := ctx
@@ -86,7 +86,7 @@ func (c *candidacy) termOf(t *elector.Term) job.Term {
 // endCommands waits for the commands to end if the lead is given up by order. Each command
 // has its whole grace. Flushes go on meanwhile, so that a change that is unflushed at the
 // handover has waited no longer than the drain. A term that is over does not wait.
-func (r *reign) endCommands(elected context.Context) {
+func (r *runningTerm) endCommands(elected context.Context) {
 	why := context.Cause(elected)
 	if !errors.Is(why, elector.ErrSteppedDown) && !errors.Is(why, elector.ErrShuttingDown) {
 		return
@@ -108,7 +108,7 @@ func (r *reign) endCommands(elected context.Context) {
 }
 
 // update replaces the term's jobs.
-func (r *reign) update(ctx context.Context, w *inventory.Workload) {
+func (r *runningTerm) update(ctx context.Context, w *inventory.Workload) {
 	const soon = 10 * time.Millisecond
 	jobs := r.work.Load(w.Load)
 	for {
@@ -128,7 +128,7 @@ func (r *reign) update(ctx context.Context, w *inventory.Workload) {
 
 // accompany runs the tasks beside the jobs of a term until ctx ends. It restarts them for
 // each workload.
-func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication)) {
+func (r *runningTerm) accompany(ctx context.Context, abdicate func(*elector.Abdication)) {
 	for first := firstWork; ctx.Err() == nil; first = 0 {
 		w, _ := r.current()
 		during, stop := context.WithCancel(ctx)
@@ -154,7 +154,7 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 }
 
 // rests waits until no run goes on, as a reload promises them. It reports false if ctx ends first.
-func (r *reign) rests(ctx context.Context) bool {
+func (r *runningTerm) rests(ctx context.Context) bool {
 	for len(r.runner.Running()) > 0 {
 		if work.Rest(ctx, idleCheck) != nil {
 			return false
