@@ -19,7 +19,7 @@ func TestAcquireDelayGrowsWithWhatANodeLeads(t *testing.T) {
 	led := map[string]bool{}
 	last := time.Duration(0)
 	for i, lock := range h.locks["x"] {
-		d := acquireDelayFor("a", "x8", partsOf(h.locks["x"], led), s)
+		d := acquireDelayFor("a", "x8", rolesOf(h.locks["x"], led), s)
 		switch {
 		case i < 3 && d != 0:
 			t.Errorf("leads %d of 9, of which 3 are its share: %v", i, d)
@@ -34,7 +34,7 @@ func TestAcquireDelayGrowsWithWhatANodeLeads(t *testing.T) {
 	}
 	alone := h.look(h.up["a"])
 	alone.complete(func(id string, _ time.Time) bool { return id != "a" })
-	if d := acquireDelayFor("a", "x8", partsOf(h.locks["x"], led), alone); d != 0 {
+	if d := acquireDelayFor("a", "x8", rolesOf(h.locks["x"], led), alone); d != 0 {
 		t.Errorf("deferring to nobody: %v", d)
 	}
 }
@@ -64,7 +64,7 @@ func TestAcquireDelayNeedsSomebodyWhoLeadsLess(t *testing.T) {
 		s := h.look(h.up["a"])
 		s.complete(func(string, time.Time) bool { return false })
 		led := map[string]bool{"x0": c.leaders["x0"] == "a", "x1": c.leaders["x1"] == "a"}
-		if d := acquireDelayFor("a", "x2", partsOf(h.locks["x"], led), s); d < c.least || d > c.most {
+		if d := acquireDelayFor("a", "x2", rolesOf(h.locks["x"], led), s); d < c.least || d > c.most {
 			t.Errorf("%s: %v, want %v to %v", c.name, d, c.least, c.most)
 		}
 	}
@@ -77,7 +77,7 @@ func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d"} {
 		order := make([]string, 8)
 		for _, key := range keys {
-			order[acquireDelayFor(id, key, partsOf(keys, nil), nil)/acquireDelayStep] += key
+			order[acquireDelayFor(id, key, rolesOf(keys, nil), nil)/acquireDelayStep] += key
 		}
 		orders[fmt.Sprint(order)] = true
 		for i, key := range order[:6] {
@@ -110,14 +110,14 @@ func TestWhoSteppedDownByOrderIsDeferringToTheLivingOnly(t *testing.T) {
 		}
 		h.leader = map[string]string{"x0": "a", "x1": c.lost}
 		s := h.look(h.up["a"])
-		for i := range s.contests {
-			for j := range s.contests[i].nodes {
-				n := &s.contests[i].nodes[j]
+		for i := range s.candidacies {
+			for j := range s.candidacies[i].nodes {
+				n := &s.candidacies[i].nodes[j]
 				n.Reluctant = n.ID == "a"
 			}
 		}
 		s.complete(func(string, time.Time) bool { return false })
-		if d := acquireDelayFor("a", "x1", partsOf(h.locks["x"], map[string]bool{"x0": true}), s); d != c.waiting {
+		if d := acquireDelayFor("a", "x1", rolesOf(h.locks["x"], map[string]bool{"x0": true}), s); d != c.waiting {
 			t.Errorf("%s: %v, want %v", c.name, d, c.waiting)
 		}
 	}

@@ -13,24 +13,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// Seat is this node's part in one election, as far as balancing needs it.
-type Seat interface {
+// Candidacy is this node's part in one election, as far as balancing needs it.
+type Candidacy interface {
 	LockKey() string
 	// Leads answers from memory.
 	Leads() bool
 	// Idle reports that no run would be cut off if the lock went to another node now: its only open runs are of jobs that always run, and
 	// none is about to begin.
 	Idle() bool
-	// Heard answers from memory. It fails while Redis does not answer.
-	Heard() (Heard, error)
+	// Known answers from memory. It fails while Redis does not answer.
+	Known() (Known, error)
 	// Read reads the election from Redis.
 	Read(ctx context.Context) (Election, error)
 	// HandOver makes this node step down in favour of another. It fails, and changes nothing, if a run has begun meanwhile.
 	HandOver(ctx context.Context, to, reason string) error
 }
 
-// Heard is a node's knowledge of an election without a reading.
-type Heard struct {
+// Known is a node's knowledge of an election without a reading.
+type Known struct {
 	Leader string // "" if no leader is known
 	Free   bool   // as far as the node knows, no client holds the lock
 	Barred bool   // and no node may take it
@@ -61,23 +61,23 @@ type Node struct {
 // leaves a free lock to others first, and one that leads two more than another hands it one, or several where it is far more. It starts
 // no work and ends no run; only the locks ensure that two nodes never lead at once. With one lock there is nothing to do.
 type Balancer struct {
-	self  string
-	seats func() []Seat // must not block for long
-	every time.Duration
-	log   *zap.Logger
+	self        string
+	candidacies func() []Candidacy // must not block for long
+	every       time.Duration
+	log         *zap.Logger
 
-	watch // of run alone
+	memory // of run alone
 
 	mu   sync.Mutex
-	last *scene // the state at the last reading; nil before
+	last *snapshot // the state at the last reading; nil before
 }
 
 // slowestReading bounds the time between two readings: a node that joins should not wait long.
 const slowestReading = 2 * time.Second
 
 // New makes the balancer of a node, which reads the elections at intervals of about every, and of slowestReading at most.
-func New(nodeID string, seats func() []Seat, every time.Duration, log *zap.Logger) *Balancer {
-	return &Balancer{self: nodeID, seats: seats, every: min(every, slowestReading), log: log, watch: newWatch()}
+func New(nodeID string, candidacies func() []Candidacy, every time.Duration, log *zap.Logger) *Balancer {
+	return &Balancer{self: nodeID, candidacies: candidacies, every: min(every, slowestReading), log: log, memory: newMemory()}
 }
 
 // Run reads and hands over until ctx ends.
@@ -93,12 +93,12 @@ func (b *Balancer) Run(ctx context.Context) {
 
 // step reads once, and hands over the chosen locks.
 func (b *Balancer) step(ctx context.Context) {
-	seats := b.seats()
-	if len(seats) < 2 {
+	candidacies := b.candidacies()
+	if len(candidacies) < 2 {
 		b.remember(nil)
 		return
 	}
-	s, err := b.readAll(ctx, seats)
+	s, err := b.readAll(ctx, candidacies)
 	if err != nil {
 		// The older state remains the best guess, but no lock is handed over by it.
 		b.log.Debug("the elections cannot be looked at: work is not spread", zap.Error(err))
@@ -108,16 +108,16 @@ func (b *Balancer) step(ctx context.Context) {
 	b.learn(now, s)
 	b.remember(s)
 	for _, m := range b.decide(now, s) {
-		i := slices.IndexFunc(seats, func(seat Seat) bool { return seat.LockKey() == m.lock && seat.Leads() && seat.Idle() })
+		i := slices.IndexFunc(candidacies, func(one Candidacy) bool { return one.LockKey() == m.lock && one.Leads() && one.Idle() })
 		if i < 0 {
 			continue
 		}
-		if !b.fits(ctx, seats[i], m) {
+		if !b.fits(ctx, candidacies[i], m) {
 			b.postpone(now, m.lock)
 			continue
 		}
 		b.noteHandover(now, m, s.lease)
-		if err := b.ask(ctx, seats[i], m); err != nil {
+		if err := b.ask(ctx, candidacies[i], m); err != nil {
 			b.log.Info("a lock could not be handed over", zap.String("lock_key", m.lock), zap.String("to", m.to), zap.Error(err))
 			b.failedHandover(now, s.lease)
 			return
@@ -130,28 +130,28 @@ func (b *Balancer) step(ctx context.Context) {
 // timeout bounds one reading of one election, and one order.
 const timeout = time.Second
 
-func (b *Balancer) ask(ctx context.Context, seat Seat, m *move) error {
+func (b *Balancer) ask(ctx context.Context, one Candidacy, m *handover) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return seat.HandOver(ctx, m.to, m.reason)
+	return one.HandOver(ctx, m.to, m.reason)
 }
 
 // readAll reads one election, which shows the live nodes: the relevant ones contend for all of these locks. This node contends for the
 // other locks, so it already knows their leaders: so the cost of a reading does not grow with the locks.
-func (b *Balancer) readAll(ctx context.Context, seats []Seat) (*scene, error) {
-	e, err := read(ctx, seats[0])
+func (b *Balancer) readAll(ctx context.Context, candidacies []Candidacy) (*snapshot, error) {
+	e, err := read(ctx, candidacies[0])
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{self: b.self}
-	shown := contestOf("", false, false, e)
-	for i, seat := range seats {
+	s := &snapshot{self: b.self}
+	shown := candidacyOf("", false, false, e)
+	for i, one := range candidacies {
 		c := shown // with its nodes
-		c.lock, c.leads, c.idle = seat.LockKey(), seat.Leads(), seat.Idle()
+		c.lock, c.leads, c.idle = one.LockKey(), one.Leads(), one.Idle()
 		if i > 0 {
-			h, err := seat.Heard()
+			h, err := one.Known()
 			if err != nil {
-				return nil, fmt.Errorf("lock %q: %w", seat.LockKey(), err)
+				return nil, fmt.Errorf("lock %q: %w", one.LockKey(), err)
 			}
 			c.leader, c.free, c.barred = h.Leader, h.Free, h.Barred
 		}
@@ -160,29 +160,29 @@ func (b *Balancer) readAll(ctx context.Context, seats []Seat) (*scene, error) {
 	return s, nil
 }
 
-func read(ctx context.Context, seat Seat) (Election, error) {
+func read(ctx context.Context, one Candidacy) (Election, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	e, err := seat.Read(ctx)
+	e, err := one.Read(ctx)
 	if err != nil {
-		return e, fmt.Errorf("lock %q: %w", seat.LockKey(), err)
+		return e, fmt.Errorf("lock %q: %w", one.LockKey(), err)
 	}
 	return e, nil
 }
 
 // fits reads the election of a lock that is about to be handed over: the node's own knowledge of it may be old, and only Redis knows
 // which nodes stand aside.
-func (b *Balancer) fits(ctx context.Context, seat Seat, m *move) bool {
-	e, err := read(ctx, seat)
+func (b *Balancer) fits(ctx context.Context, one Candidacy, m *handover) bool {
+	e, err := read(ctx, one)
 	if err != nil {
 		return false
 	}
-	c := contestOf(m.lock, seat.Leads(), seat.Idle(), e)
+	c := candidacyOf(m.lock, one.Leads(), one.Idle(), e)
 	to, there := c.find(m.to)
 	return there && !to.CoolingDown && c.leader == b.self && c.leads && c.idle && !c.barred && !c.outranked(b.self)
 }
 
-func (b *Balancer) remember(s *scene) {
+func (b *Balancer) remember(s *snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = s
@@ -190,16 +190,16 @@ func (b *Balancer) remember(s *scene) {
 
 // AcquireDelay is how long to leave a free lock to others, by the last reading: an elector.Config's AcquireDelay. It never waits.
 func (b *Balancer) AcquireDelay(lockKey string) time.Duration {
-	seats := b.seats()
-	if len(seats) < 2 {
+	candidacies := b.candidacies()
+	if len(candidacies) < 2 {
 		return 0
 	}
 	b.mu.Lock()
 	s := b.last
 	b.mu.Unlock()
-	parts := make([]part, len(seats))
-	for i, seat := range seats {
-		parts[i] = part{lock: seat.LockKey(), ours: seat.Leads()}
+	roles := make([]role, len(candidacies))
+	for i, one := range candidacies {
+		roles[i] = role{lock: one.LockKey(), ours: one.Leads()}
 	}
-	return acquireDelayFor(b.self, lockKey, parts, s)
+	return acquireDelayFor(b.self, lockKey, roles, s)
 }

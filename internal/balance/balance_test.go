@@ -26,8 +26,8 @@ type hosts struct {
 type host struct {
 	id, config string
 	priority   int
-	watch      watch
-	last       *scene
+	watch      memory
+	last       *snapshot
 	busy       map[string]bool
 }
 
@@ -45,7 +45,7 @@ func newHosts(seed uint64, locks map[string][]string) *hosts {
 }
 
 func (h *hosts) join(id, config string, priority int) *host {
-	n := &host{id: id, config: config, priority: priority, watch: newWatch(), busy: map[string]bool{}}
+	n := &host{id: id, config: config, priority: priority, watch: newMemory(), busy: map[string]bool{}}
 	h.up[id] = n
 	h.tell(n)
 	return n
@@ -115,12 +115,12 @@ func (h *hosts) step(t *testing.T) {
 	}
 }
 
-func (h *hosts) look(n *host) *scene {
-	s := &scene{self: n.id}
+func (h *hosts) look(n *host) *snapshot {
+	s := &snapshot{self: n.id}
 	for _, lock := range h.locks[n.config] {
 		e := h.read(lock)
 		_, e.Barred = h.orders[lock]
-		s.add(contestOf(lock, h.leads(n, lock), !n.busy[lock], e), e)
+		s.add(candidacyOf(lock, h.leads(n, lock), !n.busy[lock], e), e)
 	}
 	return s
 }
@@ -141,12 +141,12 @@ func (h *hosts) wins(lock string, n *host) {
 	h.tell(n)
 }
 
-// partsOf is a node's parts in the elections of these locks.
-func partsOf(locks []string, led map[string]bool) (parts []part) {
+// rolesOf is a node's roles in the elections of these locks.
+func rolesOf(locks []string, led map[string]bool) (roles []role) {
 	for _, lock := range locks {
-		parts = append(parts, part{lock: lock, ours: led[lock]})
+		roles = append(roles, role{lock: lock, ours: led[lock]})
 	}
-	return parts
+	return roles
 }
 
 // elect gives every lock that is free to one of the least deferring.
@@ -167,7 +167,7 @@ func (h *hosts) elect() {
 			for _, key := range h.locks[n.config] {
 				led[key] = h.leads(n, key)
 			}
-			d := acquireDelayFor(id, lock, partsOf(h.locks[n.config], led), n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
+			d := acquireDelayFor(id, lock, rolesOf(h.locks[n.config], led), n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
 			if best == nil || d < least {
 				best, least = n, d
 			}
@@ -472,16 +472,16 @@ func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		h.join("a", "x", 0)
 		h.join("b", "x", 0)
-		w := newWatch()
-		var m []*move
+		w := newMemory()
+		var m []*handover
 		for at := range 3 {
 			h.now = h.now.Add(simLook)
-			s := &scene{self: "a"}
+			s := &snapshot{self: "a"}
 			for _, lock := range h.locks["x"] {
 				h.leader[lock] = "a"
 				e := h.read(lock)
 				disturb(lock, &e)
-				s.add(contestOf(lock, true, true, e), e)
+				s.add(candidacyOf(lock, true, true, e), e)
 			}
 			w.learn(h.now, s)
 			if m = w.decide(h.now, s); len(m) > 0 && at < 2 {

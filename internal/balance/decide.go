@@ -21,58 +21,58 @@ const (
 	mostAtOnce = 16
 )
 
-// move is a lock to hand over.
-type move struct {
+// handover is a lock to hand over.
+type handover struct {
 	lock, to, reason string
 }
 
-// watch is the memory from reading to reading.
-type watch struct {
+// memory is the knowledge that lasts from reading to reading.
+type memory struct {
 	since    map[string]time.Time // of peers: since when they have been live
 	lost     map[string]time.Time // of nodes: until when, by Redis' clock, they led a lock that they have lost
-	standing map[string]standing  // of locks, at the last reading
+	states   map[string]lockState // of locks, at the last reading
 	at       time.Time            // of the last reading, by Redis' clock
-	changed  time.Time            // when a standing last changed
-	handing  []*move              // under way
+	changed  time.Time            // when a state last changed
+	handing  []*handover          // under way
 	giveUpAt time.Time            // on them
 	rests    time.Time            // before this time no lock is handed over
 	later    map[string]time.Time // before this time other locks go first
 }
 
-// standing is the state that a lock's handover depends on. If it changes for all nodes at once, as when the last node of a higher
+// lockState is the state that a lock's handover depends on. If it changes for all nodes at once, as when the last node of a higher
 // priority goes, they must not all hand over in the same moment.
-type standing struct {
+type lockState struct {
 	leader            string
 	barred, outranked bool
 }
 
-func newWatch() watch {
-	return watch{
-		since: map[string]time.Time{}, lost: map[string]time.Time{}, standing: map[string]standing{}, later: map[string]time.Time{},
+func newMemory() memory {
+	return memory{
+		since: map[string]time.Time{}, lost: map[string]time.Time{}, states: map[string]lockState{}, later: map[string]time.Time{},
 	}
 }
 
 // suspected reports that a node has not registered since a lease of its ran out, or since it did not take a lock that was handed to it:
 // others list it as live for a minute longer.
-func (w *watch) suspected(id string, seen time.Time) bool {
+func (w *memory) suspected(id string, seen time.Time) bool {
 	lost, ok := w.lost[id]
 	return ok && !seen.After(lost)
 }
 
 // learn notes the state at a reading.
-func (w *watch) learn(now time.Time, s *scene) {
-	stands := map[string]standing{}
-	for _, c := range s.contests {
-		stands[c.lock] = standing{c.leader, c.barred, c.outranked(s.self)}
-		if before := w.standing[c.lock].leader; before != "" && before != c.leader && before != s.self {
+func (w *memory) learn(now time.Time, s *snapshot) {
+	stands := map[string]lockState{}
+	for _, c := range s.candidacies {
+		stands[c.lock] = lockState{c.leader, c.barred, c.outranked(s.self)}
+		if before := w.states[c.lock].leader; before != "" && before != c.leader && before != s.self {
 			// It may have died, at the latest now: its lease has ended. Or it has stepped down, and registers as a standby at once.
 			w.lost[before] = w.at
 		}
 	}
-	if !maps.Equal(stands, w.standing) {
+	if !maps.Equal(stands, w.states) {
 		w.changed = now
 	}
-	w.standing, w.at = stands, s.now
+	w.states, w.at = stands, s.now
 	w.follow(now, s)
 	s.complete(w.suspected)
 
@@ -86,9 +86,9 @@ func (w *watch) learn(now time.Time, s *scene) {
 }
 
 // follow finds out how a handover ended.
-func (w *watch) follow(now time.Time, s *scene) {
-	w.handing = slices.DeleteFunc(w.handing, func(m *move) bool {
-		leader := w.standing[m.lock].leader
+func (w *memory) follow(now time.Time, s *snapshot) {
+	w.handing = slices.DeleteFunc(w.handing, func(m *handover) bool {
+		leader := w.states[m.lock].leader
 		failed := now.After(w.giveUpAt) || leader != "" && leader != s.self
 		if leader != m.to && failed {
 			w.lost[m.to] = s.now
@@ -98,45 +98,45 @@ func (w *watch) follow(now time.Time, s *scene) {
 }
 
 // noteHandover begins one: until those under way are over no other lock is handed over.
-func (w *watch) noteHandover(now time.Time, m *move, lease time.Duration) {
+func (w *memory) noteHandover(now time.Time, m *handover, lease time.Duration) {
 	w.handing, w.giveUpAt = append(w.handing, m), now.Add(2*lease)
 }
 
 // failedHandover ends the last one, whose order has failed.
-func (w *watch) failedHandover(now time.Time, lease time.Duration) {
+func (w *memory) failedHandover(now time.Time, lease time.Duration) {
 	w.handing, w.rests = w.handing[:len(w.handing)-1], now.Add(lease)
 }
 
 // postpone lets other locks go first: this one cannot be handed over now.
-func (w *watch) postpone(now time.Time, lock string) { w.later[lock] = now.Add(nextMover) }
+func (w *memory) postpone(now time.Time, lock string) { w.later[lock] = now.Add(nextMover) }
 
 // decide chooses locks to hand over: one, or several if others lead far less. If all nodes see the same state, only one hands over at a
 // time, and every handover brings two nodes nearer that were two or more apart: so it comes to an end.
-func (w *watch) decide(now time.Time, s *scene) (moves []*move) {
+func (w *memory) decide(now time.Time, s *snapshot) (handovers []*handover) {
 	ours, ok := s.peers[s.self]
 	if !ok || len(w.handing) > 0 || now.Before(w.rests) || s.unsettled() {
 		return nil
 	}
 	least := slices.Min(slices.Collect(maps.Values(s.peers)))
-	after := scene{self: s.self, contests: slices.Clone(s.contests), peers: maps.Clone(s.peers)}
+	after := snapshot{self: s.self, candidacies: slices.Clone(s.candidacies), peers: maps.Clone(s.peers)}
 	for range min(max((ours-least)/4, 1), mostAtOnce) {
 		m := w.next(now, &after)
 		if m == nil {
 			break
 		}
-		moves = append(moves, m)
-		after.contests = slices.DeleteFunc(after.contests, func(c contest) bool { return c.lock == m.lock })
+		handovers = append(handovers, m)
+		after.candidacies = slices.DeleteFunc(after.candidacies, func(c candidacy) bool { return c.lock == m.lock })
 		after.peers[m.to]++
 		after.peers[s.self]--
 	}
-	for _, m := range moves {
-		m.reason = fmt.Sprintf("%s leads %d of %d locks, %s %d", m.to, s.peers[m.to], len(s.contests), s.self, ours)
+	for _, m := range handovers {
+		m.reason = fmt.Sprintf("%s leads %d of %d locks, %s %d", m.to, s.peers[m.to], len(s.candidacies), s.self, ours)
 	}
-	return moves
+	return handovers
 }
 
 // next chooses one, or nil.
-func (w *watch) next(now time.Time, s *scene) *move {
+func (w *memory) next(now time.Time, s *snapshot) *handover {
 	ours := s.peers[s.self]
 	turn := time.Duration(s.rank()) * nextMover
 	ids := slices.Collect(maps.Keys(s.peers))
@@ -148,19 +148,19 @@ func (w *watch) next(now time.Time, s *scene) *move {
 		if there := now.Sub(w.since[id]) - peerSettles; there < 0 || min(there, now.Sub(w.changed)) < turn {
 			continue
 		}
-		for _, c := range s.contests {
+		for _, c := range s.candidacies {
 			to, _ := c.find(id)
 			if !c.leads || !c.idle || c.barred || to.CoolingDown || c.outranked(s.self) || now.Before(w.later[c.lock]) {
 				continue
 			}
-			return &move{lock: c.lock, to: id}
+			return &handover{lock: c.lock, to: id}
 		}
 	}
 	return nil
 }
 
 // rank is how many peers hand over before this one: those that lead more, or as many and have the smaller name.
-func (s *scene) rank() int {
+func (s *snapshot) rank() int {
 	n := 0
 	for id, leads := range s.peers {
 		if ours := s.peers[s.self]; leads > ours || leads == ours && id < s.self {

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// chair is a seat in an election that a test makes up.
-type chair struct {
+// fakeCandidacy is a candidacy that a test makes up.
+type fakeCandidacy struct {
 	lock    string
 	gone    atomic.Bool // b leads it
 	busy    bool
@@ -23,20 +23,20 @@ type chair struct {
 	orders  []string
 }
 
-func (c *chair) LockKey() string { return c.lock }
-func (c *chair) Leads() bool     { return !c.gone.Load() }
-func (c *chair) Idle() bool      { return !c.busy }
+func (c *fakeCandidacy) LockKey() string { return c.lock }
+func (c *fakeCandidacy) Leads() bool     { return !c.gone.Load() }
+func (c *fakeCandidacy) Idle() bool      { return !c.busy }
 
-func (c *chair) leader() string {
+func (c *fakeCandidacy) leader() string {
 	if c.gone.Load() {
 		return "b"
 	}
 	return "a"
 }
 
-func (c *chair) Heard() (Heard, error) { return Heard{Leader: c.leader()}, c.away }
+func (c *fakeCandidacy) Known() (Known, error) { return Known{Leader: c.leader()}, c.away }
 
-func (c *chair) Read(context.Context) (Election, error) {
+func (c *fakeCandidacy) Read(context.Context) (Election, error) {
 	c.looks++
 	e := Election{Now: time.Now(), Leader: c.leader(), Lease: 10 * time.Second, Barred: c.barred}
 	for _, id := range []string{"a", "b"} {
@@ -45,7 +45,7 @@ func (c *chair) Read(context.Context) (Election, error) {
 	return e, c.away
 }
 
-func (c *chair) HandOver(_ context.Context, to, reason string) error {
+func (c *fakeCandidacy) HandOver(_ context.Context, to, reason string) error {
 	c.orders = append(c.orders, reason)
 	if c.refuses == nil {
 		time.AfterFunc(5*time.Second, func() { c.gone.Store(to == "b") }) // its work took so long to end
@@ -54,14 +54,14 @@ func (c *chair) HandOver(_ context.Context, to, reason string) error {
 }
 
 // balancing runs the balancer of node a, which leads all of the locks, for d.
-func balancing(t *testing.T, d time.Duration, chairs ...*chair) *Balancer {
+func balancing(t *testing.T, d time.Duration, fakes ...*fakeCandidacy) *Balancer {
 	t.Helper()
-	seats := make([]Seat, len(chairs))
-	for i, c := range chairs {
+	candidacies := make([]Candidacy, len(candidacies))
+	for i, c := range fakes {
 		c.lock = string(rune('k' + i))
-		seats[i] = c
+		candidacies[i] = c
 	}
-	b := New("a", func() []Seat { return seats }, time.Hour, zap.NewNop())
+	b := New("a", func() []Candidacy { return candidacies }, time.Hour, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -76,7 +76,7 @@ func balancing(t *testing.T, d time.Duration, chairs ...*chair) *Balancer {
 
 func TestWithOneLockThereIsNothingToSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		only := &chair{}
+		only := &fakeCandidacy{}
 		b := balancing(t, time.Minute, only)
 		if d := b.AcquireDelay("k"); only.looks > 0 || d > 0 || len(only.orders) > 0 {
 			t.Errorf("%d looks, delay %v, orders %v", only.looks, d, only.orders)
@@ -86,7 +86,7 @@ func TestWithOneLockThereIsNothingToSpread(t *testing.T) {
 
 func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		busy, first, second, third := &chair{busy: true}, &chair{}, &chair{}, &chair{}
+		busy, first, second, third := &fakeCandidacy{busy: true}, &fakeCandidacy{}, &fakeCandidacy{}, &fakeCandidacy{}
 		b := balancing(t, 8*time.Second, busy, first, second, third)
 		if len(first.orders) != 1 || first.orders[0] != "b leads 0 of 4 locks, a 4" || len(second.orders) > 0 {
 			t.Errorf("orders %v, and meanwhile %v", first.orders, second.orders)
@@ -97,7 +97,7 @@ func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
 		time.Sleep(10 * time.Second) // for what is under way
 	})
 	synctest.Test(t, func(t *testing.T) {
-		busy, first, second, third := &chair{busy: true}, &chair{}, &chair{}, &chair{}
+		busy, first, second, third := &fakeCandidacy{busy: true}, &fakeCandidacy{}, &fakeCandidacy{}, &fakeCandidacy{}
 		balancing(t, time.Minute, busy, first, second, third)
 		if len(busy.orders)+len(third.orders) > 0 || len(first.orders) != 1 || len(second.orders) != 1 {
 			t.Errorf("orders %v %v %v %v", busy.orders, first.orders, second.orders, third.orders)
@@ -107,8 +107,8 @@ func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
 
 func TestAnOrderThatIsRefusedIsTriedAgainOnlyAfterALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &chair{refuses: errors.New("a run has begun")}
-		balancing(t, 35*time.Second, c, &chair{busy: true})
+		c := &fakeCandidacy{refuses: errors.New("a run has begun")}
+		balancing(t, 35*time.Second, c, &fakeCandidacy{busy: true})
 		if n := len(c.orders); n < 3 || n > 4 {
 			t.Errorf("asked %d times in 35 s with a lease of 10 s", n)
 		}
@@ -117,8 +117,8 @@ func TestAnOrderThatIsRefusedIsTriedAgainOnlyAfterALease(t *testing.T) {
 
 func TestNothingIsHandedOverByWhatCannotBeSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &chair{}
-		balancing(t, time.Minute, c, &chair{away: errors.New("redis is away")})
+		c := &fakeCandidacy{}
+		balancing(t, time.Minute, c, &fakeCandidacy{away: errors.New("redis is away")})
 		if c.looks < 25 || len(c.orders) > 0 {
 			t.Errorf("%d looks, orders %v", c.looks, c.orders)
 		}
@@ -128,17 +128,17 @@ func TestNothingIsHandedOverByWhatCannotBeSeen(t *testing.T) {
 // What is read does not grow with the locks.
 func TestALookReadsOneElectionHoweverManyThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chairs := make([]*chair, 100)
-		for i := range chairs {
-			chairs[i] = &chair{busy: true}
+		candidacies := make([]*fakeCandidacy, 100)
+		for i := range candidacies {
+			candidacies[i] = &fakeCandidacy{busy: true}
 		}
-		balancing(t, time.Minute, chairs...)
+		balancing(t, time.Minute, candidacies...)
 		others := 0
-		for _, c := range chairs[1:] {
+		for _, c := range candidacies[1:] {
 			others += c.looks
 		}
-		if chairs[0].looks < 25 || others > 0 {
-			t.Errorf("%d looks at the first of 100 elections, %d at the others", chairs[0].looks, others)
+		if candidacies[0].looks < 25 || others > 0 {
+			t.Errorf("%d looks at the first of 100 elections, %d at the others", candidacies[0].looks, others)
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestALookReadsOneElectionHoweverManyThereAre(t *testing.T) {
 // for another one.
 func TestALockIsLookedAtBeforeItIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, ordered, third := &chair{busy: true}, &chair{barred: true}, &chair{}
+		first, ordered, third := &fakeCandidacy{busy: true}, &fakeCandidacy{barred: true}, &fakeCandidacy{}
 		balancing(t, 20*time.Second, first, ordered, third)
 		if ordered.looks == 0 || len(ordered.orders) > 0 || len(third.orders) != 1 {
 			t.Errorf("%d looks at a lock about which an order is under way, orders %v; of the next %v", ordered.looks, ordered.orders, third.orders)
@@ -158,13 +158,13 @@ func TestALockIsLookedAtBeforeItIsHandedOver(t *testing.T) {
 // A node that has begun before the others may lead hundreds.
 func TestManyLocksAreHandedOverSeveralAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		chairs := make([]*chair, 100)
-		for i := range chairs {
-			chairs[i] = &chair{}
+		candidacies := make([]*fakeCandidacy, 100)
+		for i := range candidacies {
+			candidacies[i] = &fakeCandidacy{}
 		}
-		balancing(t, 2*time.Minute, chairs...)
+		balancing(t, 2*time.Minute, candidacies...)
 		gone := 0
-		for _, c := range chairs {
+		for _, c := range candidacies {
 			if c.gone.Load() {
 				gone++
 			}

@@ -106,7 +106,7 @@ func newNode(c config.Config, o Options, traces *trace.Settings) *node {
 	n.notifications = alert.New(c, site.NewID, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
 	n.turns = job.NewTurns()
-	n.balancer = balance.New(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))
+	n.balancer = balance.New(n.id, n.balanceViews, c.Election.PollInterval, log.Named("balance"))
 	return n
 }
 

@@ -19,16 +19,16 @@ import (
 // order has to be read, and what begins meanwhile would be cut off.
 const aboutToBegin = 300 * time.Millisecond
 
-// seatOf is a candidacy as the balancer sees it.
-type seatOf struct{ *candidacy }
+// balanceView is a candidacy as the balancer sees it.
+type balanceView struct{ *candidacy }
 
-func (s seatOf) LockKey() string { return s.candidacy.lockKey }
+func (v balanceView) LockKey() string { return v.candidacy.lockKey }
 
-func (s seatOf) Leads() bool { return s.elector.Leading() != nil }
+func (v balanceView) Leads() bool { return v.elector.Leading() != nil }
 
-func (s seatOf) Idle() bool {
-	w, _ := s.current()
-	return isIdle(w.Tasks, s.runner.Next, s.runner.Running(), time.Now())
+func (v balanceView) Idle() bool {
+	w, _ := v.current()
+	return isIdle(w.Tasks, v.runner.Next, v.runner.Running(), time.Now())
 }
 
 // isIdle reports whether a handover cuts off no run: none goes on, and none is about to begin. A job that
@@ -45,15 +45,15 @@ func isIdle(tasks []work.Task, next func(job string) (time.Time, bool), running 
 	return !slices.ContainsFunc(running, func(a job.Active) bool { return !always[a.Job] })
 }
 
-func (s seatOf) Heard() (balance.Heard, error) {
-	_, barred := s.elector.Waiting()
-	h := balance.Heard{Leader: s.elector.Holder(), Barred: barred != ""}
-	h.Free = h.Leader == "" && !s.elector.Held()
-	return h, s.elector.StoreTrouble()
+func (v balanceView) Known() (balance.Known, error) {
+	_, barred := v.elector.Waiting()
+	h := balance.Known{Leader: v.elector.Holder(), Barred: barred != ""}
+	h.Free = h.Leader == "" && !v.elector.Held()
+	return h, v.elector.StoreTrouble()
 }
 
-func (s seatOf) Read(ctx context.Context) (balance.Election, error) {
-	p, err := s.election.Picture(ctx, 0)
+func (v balanceView) Read(ctx context.Context) (balance.Election, error) {
+	p, err := v.election.Picture(ctx, 0)
 	return electionIn(p), err
 }
 
@@ -72,25 +72,25 @@ func electionIn(p redislock.Picture) balance.Election {
 	return e
 }
 
-func (s seatOf) HandOver(ctx context.Context, to, reason string) error {
-	if !s.Idle() {
+func (v balanceView) HandOver(ctx context.Context, to, reason string) error {
+	if !v.Idle() {
 		return errors.New("a run has begun meanwhile")
 	}
-	term := s.elector.Leading()
+	term := v.elector.Leading()
 	if term == nil {
 		return errors.New("the term has ended meanwhile")
 	}
-	return s.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
+	return v.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
 }
 
-// seats are the node's places in the elections that it contends in.
-func (n *node) seats() []balance.Seat {
+// balanceViews are the node's candidacies, for the balancer.
+func (n *node) balanceViews() []balance.Candidacy {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var list []balance.Seat
+	var list []balance.Candidacy
 	for _, c := range n.candidacies {
 		if !c.withdrawn {
-			list = append(list, seatOf{c})
+			list = append(list, balanceView{c})
 		}
 	}
 	return list

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// scene is the elections of a node at one moment.
-type scene struct {
-	self     string
-	now      time.Time // by Redis' clock
-	lease    time.Duration
-	contests []contest
-	of       map[string]contest // the same by lock, after all were added
+// snapshot is the elections of a node at one moment.
+type snapshot struct {
+	self        string
+	now         time.Time // by Redis' clock
+	lease       time.Duration
+	candidacies []candidacy
+	of          map[string]candidacy // the same by lock, after all were added
 	// reluctant: this node recently stepped down by an operator's order.
 	reluctant bool
 	// peers are the nodes that share this one's locks, itself included, with the number of the locks that each leads. A node counts only
@@ -22,8 +22,8 @@ type scene struct {
 	peers map[string]int
 }
 
-// contest is one of these elections.
-type contest struct {
+// candidacy is one of these elections, and this node's part in it.
+type candidacy struct {
 	lock   string
 	leads  bool   // this node leads, by its own knowledge
 	idle   bool   // a handover would cut off no run
@@ -34,27 +34,27 @@ type contest struct {
 }
 
 // add adds one election, at the time and with the lease that e shows.
-func (s *scene) add(c contest, e Election) {
-	s.contests = append(s.contests, c)
+func (s *snapshot) add(c candidacy, e Election) {
+	s.candidacies = append(s.candidacies, c)
 	s.now, s.lease = e.Now, max(s.lease, e.Lease)
 }
 
-// contestOf is an election as Redis has it, and this node's part in it.
-func contestOf(lockKey string, leads, idle bool, e Election) contest {
-	return contest{lock: lockKey, leads: leads, idle: idle, leader: e.Leader, free: e.Free, barred: e.Barred, nodes: e.Nodes}
+// candidacyOf is an election as Redis has it, and this node's part in it.
+func candidacyOf(lockKey string, leads, idle bool, e Election) candidacy {
+	return candidacy{lock: lockKey, leads: leads, idle: idle, leader: e.Leader, free: e.Free, barred: e.Barred, nodes: e.Nodes}
 }
 
 // complete finds the peers, after all elections were added. Nodes suspected to be dead do not count.
-func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
-	s.of = make(map[string]contest, len(s.contests))
-	for _, c := range s.contests {
+func (s *snapshot) complete(suspected func(id string, seen time.Time) bool) {
+	s.of = make(map[string]candidacy, len(s.candidacies))
+	for _, c := range s.candidacies {
 		s.of[c.lock] = c
 	}
 	s.reluctant = s.saysReluctant(s.self)
 	s.peers = map[string]int{}
 	count := map[string]int{}
 	seen := s.seen()
-	for _, c := range s.contests {
+	for _, c := range s.candidacies {
 		me, ok := c.find(s.self)
 		if !ok {
 			return // not even this node is listed yet
@@ -66,11 +66,11 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 		}
 	}
 	for id, n := range count {
-		if n == len(s.contests) && (id == s.self || !suspected(id, seen[id]) && !s.saysReluctant(id)) {
+		if n == len(s.candidacies) && (id == s.self || !suspected(id, seen[id]) && !s.saysReluctant(id)) {
 			s.peers[id] = 0
 		}
 	}
-	for _, c := range s.contests {
+	for _, c := range s.candidacies {
 		if _, ok := s.peers[c.leader]; ok {
 			s.peers[c.leader]++
 		}
@@ -78,17 +78,17 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 }
 
 // saysReluctant reports whether a node does in any of the elections.
-func (s *scene) saysReluctant(id string) bool {
-	return slices.ContainsFunc(s.contests, func(c contest) bool {
+func (s *snapshot) saysReluctant(id string) bool {
+	return slices.ContainsFunc(s.candidacies, func(c candidacy) bool {
 		n, _ := c.find(id)
 		return n.Reluctant
 	})
 }
 
 // seen is when each node last registered in any of the elections.
-func (s *scene) seen() map[string]time.Time {
+func (s *snapshot) seen() map[string]time.Time {
 	latest := map[string]time.Time{}
-	for _, c := range s.contests {
+	for _, c := range s.candidacies {
 		for _, n := range c.nodes {
 			if n.Seen.After(latest[n.ID]) {
 				latest[n.ID] = n.Seen
@@ -99,13 +99,13 @@ func (s *scene) seen() map[string]time.Time {
 }
 
 // unsettled reports that a lock is about to change hands, or has just done so.
-func (s *scene) unsettled() bool {
-	return slices.ContainsFunc(s.contests, func(c contest) bool {
+func (s *snapshot) unsettled() bool {
+	return slices.ContainsFunc(s.candidacies, func(c candidacy) bool {
 		return c.free && !c.barred || c.leads != (c.leader == s.self)
 	})
 }
 
-func (c contest) find(id string) (Node, bool) {
+func (c candidacy) find(id string) (Node, bool) {
 	i := slices.IndexFunc(c.nodes, func(n Node) bool { return n.ID == id })
 	if i < 0 {
 		return Node{}, false
@@ -121,8 +121,8 @@ const (
 	longestAcquireDelay  = 400 * time.Millisecond
 )
 
-// part is this node's part in one election: whether it leads.
-type part struct {
+// role is this node's part in one election: whether it leads.
+type role struct {
 	lock string
 	ours bool
 }
@@ -134,28 +134,28 @@ type part struct {
 // each node asks for them one after the other, and each in an order of its own.
 //
 // Every attempt at every lock calls this: its time may grow in proportion to the locks, no more.
-func acquireDelayFor(self, lockKey string, parts []part, s *scene) time.Duration {
+func acquireDelayFor(self, lockKey string, roles []role, s *snapshot) time.Duration {
 	if s == nil {
-		return inTurn(self, lockKey, parts, s, longestAcquireDelay)
+		return inTurn(self, lockKey, roles, s, longestAcquireDelay)
 	}
 	if len(s.peers) < 2 || s.of[lockKey].outranked(self) {
 		return 0
 	}
 	if s.reluctant {
-		if !s.rivals(lockKey, len(parts)+1) {
+		if !s.rivals(lockKey, len(roles)+1) {
 			return 0 // the last other node has died: there is no node to leave it to
 		}
 		return longestAcquireDelay
 	}
 	ours := 0
-	for _, p := range parts {
+	for _, p := range roles {
 		if p.ours {
 			ours++
 		}
 	}
-	share := (len(parts) + len(s.peers) - 1) / len(s.peers)
+	share := (len(roles) + len(s.peers) - 1) / len(s.peers)
 	if ours < share {
-		return inTurn(self, lockKey, parts, s, shortestAcquireDelay)
+		return inTurn(self, lockKey, roles, s, shortestAcquireDelay)
 	}
 	// Two nodes that lead as many must not ask at the same moments for all of several locks.
 	chance := time.Duration(taste(self, lockKey)%uint32(acquireDelayStep/time.Millisecond)) * time.Millisecond
@@ -166,12 +166,12 @@ func acquireDelayFor(self, lockKey string, parts []part, s *scene) time.Duration
 }
 
 // inTurn is how long a node waits so that it asks first for the free locks that come first in its order: a step for each, most at most.
-func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) time.Duration {
+func inTurn(self, lockKey string, roles []role, s *snapshot, most time.Duration) time.Duration {
 	if s != nil && !s.of[lockKey].free {
 		return 0
 	}
 	wait, mine := time.Duration(0), taste(self, lockKey)
-	for _, p := range parts {
+	for _, p := range roles {
 		if wait >= most {
 			return most
 		}
@@ -184,7 +184,7 @@ func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) ti
 
 // rivals reports whether a peer has a better claim to the lock than a node that leads that many: it leads fewer. The node that has lost
 // the lock does not count, since it most likely died.
-func (s *scene) rivals(lockKey string, ours int) bool {
+func (s *snapshot) rivals(lockKey string, ours int) bool {
 	last := s.of[lockKey].leader
 	for id, leads := range s.peers {
 		if id != s.self && id != last && leads < ours {
@@ -195,7 +195,7 @@ func (s *scene) rivals(lockKey string, ours int) bool {
 }
 
 // outranked reports that a live node of a higher priority contends for the lock: it goes first, and nothing is spread.
-func (c contest) outranked(self string) bool {
+func (c candidacy) outranked(self string) bool {
 	me, _ := c.find(self)
 	return slices.ContainsFunc(c.nodes, func(n Node) bool { return n.Priority > me.Priority && !n.CoolingDown })
 }
