@@ -56,7 +56,7 @@ func (c *fakeCandidacy) HandOver(_ context.Context, to, reason string) error {
 // balancing runs the balancer of node a, which leads all of the locks, for d.
 func balancing(t *testing.T, d time.Duration, fakes ...*fakeCandidacy) *Balancer {
 	t.Helper()
-	candidacies := make([]Candidacy, len(candidacies))
+	candidacies := make([]Candidacy, len(fakes))
 	for i, c := range fakes {
 		c.lock = string(rune('k' + i))
 		candidacies[i] = c

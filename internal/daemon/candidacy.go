@@ -37,7 +37,7 @@ type candidacy struct {
 	log        *zap.Logger
 	lockKey    string
 	timing     config.Election
-	venue      *site.Venue
+	lockStores *site.LockStores
 	election   site.Election
 	ledger     *redisledger.Ledger
 	registry   *staging.Stages // of the node's own lock: where it is noted who stages where
@@ -65,7 +65,7 @@ type candidacy struct {
 	stores     *storehealth.Health
 	ordered    chan elector.Hint // something may have been
 
-	listening atomic.Int32  // to how many of the venue's servers
+	listening atomic.Int32  // to how many of the servers that the election takes place in
 	left      chan struct{} // run has returned
 	leave     context.CancelFunc
 	parted    chan struct{} // nothing of it is left
@@ -79,16 +79,16 @@ type candidacy struct {
 
 // newCandidacy makes the node's part in the election of a lock. It does not connect.
 func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Workload, first *work.FirstLook) (*candidacy, error) {
-	at := n.venue.At(lockKey)
+	at := n.lockStores.ForLock(lockKey)
 	c := &candidacy{
-		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.Config.Election, venue: at,
+		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.Config.Election, lockStores: at,
 		election: at.Election(), ledger: at.Ledger(n.store), notes: n.notifications,
 		metrics: n.metrics, elected: n.metrics.Election(lockKey),
 		hints: make(chan elector.Hint, 16), data: n.store, stores: n.stores, ordered: make(chan elector.Hint, 1), presence: n.presence,
 		left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first,
 		subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns, traces: n.traces,
 	}
-	c.registry = staging.NewStages(n.openStores, n.venue.At(n.inventory.Config.Election.LockKey).Ledger(n.store))
+	c.registry = staging.NewStages(n.openStores, n.lockStores.ForLock(n.inventory.Config.Election.LockKey).Ledger(n.store))
 	c.book, c.recents, c.watch = work.NewSamples(lockKey, c.ledger), work.NewRecents(lockKey, c.ledger), work.NewWatch()
 	c.runner = work.NewRunner(c.ledger, work.RunnerOptions{
 		Drain: c.timing.Drain, Logger: n.options.Logger, Metrics: n.metrics, Notes: n.notifications, Clock: n.clock, Traces: n.traces,
@@ -182,7 +182,7 @@ func (c *candidacy) run(ctx context.Context) error {
 	wg.Go(func() { c.observer.keepFiles(background) })
 	wg.Go(func() { c.resign.ComeBack(background) })
 	wg.Go(func() { c.keepSurroundings(background) })
-	for _, s := range c.venue.Stores {
+	for _, s := range c.lockStores.Stores {
 		c.subscriber.add(s, redislock.Watched{
 			LockKey: c.lockKey, Format: script.Format(c.timing.LockFormat), Hints: c.hints, Listening: &c.listening,
 			Noted: true,

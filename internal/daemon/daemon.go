@@ -106,7 +106,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		})
 	}
 
-	n.log.Info("started", zap.String("version", o.Version), zap.String("redis", n.venue.Host()),
+	n.log.Info("started", zap.String("version", o.Version), zap.String("redis", n.lockStores.Host()),
 		zap.Int("jobs", len(c.Jobs)), zap.String("http", address))
 	n.notifier.ready()
 	if o.Ready != nil {

@@ -40,12 +40,12 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 		t.Errorf("%+v", told)
 	}
 	look := func() redislock.Picture {
-		place, err := site.OpenPlace(c.WithDefaults())
+		locks, err := site.OpenLocks(c.WithDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = place.Close() }()
-		p, err := place.Picture(t.Context(), c.WithDefaults().Election.LockKey)
+		defer func() { _ = locks.Close() }()
+		p, err := locks.Picture(t.Context(), c.WithDefaults().Election.LockKey)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,16 +38,16 @@ import (
 
 // node is a running daemon. It has the parts that its candidacies share, and its own state.
 type node struct {
-	options  Options
-	log      *zap.Logger
-	id       string
-	address  string              // of the status page
-	store    *redisconn.Store    // that of the lock
-	stores   *storehealth.Health // the others that jobs read
-	traces   *trace.Tracer       // nil: there are none
-	venue    *site.Venue
-	metrics  *metrics.Metrics
-	notifier notifier
+	options    Options
+	log        *zap.Logger
+	id         string
+	address    string              // of the status page
+	store      *redisconn.Store    // that of the lock
+	stores     *storehealth.Health // the others that jobs read
+	traces     *trace.Tracer       // nil: there are none
+	lockStores *site.LockStores
+	metrics    *metrics.Metrics
+	notifier   notifier
 
 	identity      *identity.Identity
 	clock         *work.Clock
@@ -115,15 +115,15 @@ func (n *node) open(c config.Config) (err error) {
 	if n.store, err = site.OpenRedis(c); err != nil {
 		return err
 	}
-	if n.venue, err = site.Open(c, n.store); err != nil {
+	if n.lockStores, err = site.Open(c, n.store); err != nil {
 		return err
 	}
-	n.outage = outage.New(n.log.With(zap.String("redis", n.venue.Host())))
-	if n.dataOutage = n.outage; n.venue.Apart {
+	n.outage = outage.New(n.log.With(zap.String("redis", n.lockStores.Host())))
+	if n.dataOutage = n.outage; n.lockStores.Quorum {
 		n.dataOutage = outage.New(n.log.With(zap.String("redis", n.store.Host())))
 	}
 	if len(c.LockKeys()) > 1 {
-		n.venue.Share()
+		n.lockStores.Share()
 	}
 	all, err := inventory.Inventory{}.Next(c, n.store, n.reports())
 	if err == nil {
@@ -162,8 +162,8 @@ func (n *node) close() {
 	n.stores.Close()
 	_ = n.answers.Close() // its log has what goes wrong
 	closing(n.log, "databases and stores", func() error { return n.inventory.CloseBut(inventory.Inventory{}) })
-	if n.venue != nil {
-		closing(n.log, "quorum", n.venue.Close)
+	if n.lockStores != nil {
+		closing(n.log, "quorum", n.lockStores.Close)
 	}
 	if n.store != nil {
 		closing(n.log, "redis", n.store.Close)
@@ -331,7 +331,7 @@ func (n *node) own() diagnose.Snapshot {
 	own := diagnose.Snapshot{
 		NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: diagnose.RoleStandby,
 	}
-	own.Redis = diagnose.Redis{Host: n.venue.Host(), OK: true, Since: c.observer.since()}
+	own.Redis = diagnose.Redis{Host: n.lockStores.Host(), OK: true, Since: c.observer.since()}
 	if trouble := c.elector.StoreTrouble(); trouble != nil {
 		own.Role = diagnose.RoleConnecting
 		own.Redis.OK, own.Redis.Error = false, trouble.Error()

@@ -114,8 +114,8 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 func (n *node) joinNew(ctx context.Context, after inventory.Inventory) (joined []*candidacy, err error) {
 	var missing []string
 	wanted := after.Config.LockKeys()
-	if len(wanted) > 1 && n.venue.Shared == nil {
-		n.venue.Share()
+	if len(wanted) > 1 && n.lockStores.Shared == nil {
+		n.lockStores.Share()
 	}
 	for _, key := range wanted {
 		if n.want(key) != nil {

@@ -35,7 +35,7 @@ func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 	if err != nil {
 		return nil
 	}
-	runs := examineRuns(ctx, c, func(lockKey string) history { return at.At(lockKey).Ledger(store) })
+	runs := examineRuns(ctx, c, func(lockKey string) history { return at.ForLock(lockKey).Ledger(store) })
 	if self { // the part of the configuration under one lock
 		c.Node.ID = "" // that of no node
 		return append(judgeNodes(p, c), runs...)

@@ -36,16 +36,16 @@ type State struct {
 // List lists the locks of this Redis that are held, those of daemons and libraries among them, in
 // the order of their names. Where some cannot be read it lists the others, with an error.
 func List(ctx context.Context, c config.Config) (held []State, err error) {
-	place, err := site.OpenPlace(c)
+	locks, err := site.OpenLocks(c)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, place.Close()) }()
-	names, err := place.Noted(ctx)
+	defer func() { err = errors.Join(err, locks.Close()) }()
+	names, err := locks.Noted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	pictures, unread, err := place.Pictures(ctx, slices.Collect(maps.Keys(names)))
+	pictures, unread, err := locks.Pictures(ctx, slices.Collect(maps.Keys(names)))
 	held = []State{}
 	for name, p := range pictures {
 		if p.Owner != "" || p.Forbidden {
@@ -83,12 +83,12 @@ func Break(ctx context.Context, c config.Config, name, reason string) (_ Broken,
 	if err := redisconn.CheckKey(name); err != nil {
 		return b, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
-	place, err := site.OpenPlace(c)
+	locks, err := site.OpenLocks(c)
 	if err != nil {
 		return b, err
 	}
-	defer func() { err = errors.Join(err, place.Close()) }()
-	broken, err := place.BreakUp(ctx, name, reason)
+	defer func() { err = errors.Join(err, locks.Close()) }()
+	broken, err := locks.BreakUp(ctx, name, reason)
 	if err == nil && broken.Owner == "" { // it was free, and redis has forgotten an epoch
 		err = ErrNotHeld
 	}

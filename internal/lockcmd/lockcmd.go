@@ -95,25 +95,25 @@ func Run(ctx context.Context, c config.Config, o Options) (command.Result, error
 	if err != nil {
 		return command.Result{}, err
 	}
-	place, err := site.OpenPlace(c)
+	locks, err := site.OpenLocks(c)
 	if err != nil {
 		return command.Result{}, err
 	}
 	h := &holding{
-		config: c, o: o, path: path, place: place, wanted: wanted,
+		config: c, o: o, path: path, locks: locks, wanted: wanted,
 		passed: make(chan os.Signal, 16), told: make(chan struct{}), hear: make(chan struct{}),
 	}
 	for _, w := range wanted {
 		if w.outer == nil {
 			t, err := newTaking(h, w)
 			if err != nil {
-				return command.Result{}, errors.Join(err, place.Close())
+				return command.Result{}, errors.Join(err, locks.Close())
 			}
 			h.takings = append(h.takings, t)
 		}
 	}
 	result, err := h.run(ctx)
-	return result, errors.Join(err, place.Close())
+	return result, errors.Join(err, locks.Close())
 }
 
 // holding is one call of Run.
@@ -121,7 +121,7 @@ type holding struct {
 	config  config.Config
 	o       Options
 	path    string // the command's file
-	place   *site.Place
+	locks   *site.Locks
 	wanted  []wantedLock // all of them, sorted
 	takings []*taking    // those to take, sorted
 

@@ -36,7 +36,7 @@ func newTaking(h *holding, w wantedLock) (*taking, error) {
 	t := &taking{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
 	var slots []elector.Lock
 	for _, key := range w.keys {
-		lock, err := h.place.Lock(key, h.o.Version)
+		lock, err := h.locks.Lock(key, h.o.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (h *holding) take(ctx context.Context, i int) error {
 		defer enough(elector.ErrDone) // one term, whatever came of it
 		t.begin(term)
 		defer t.begin(nil)
-		h.wg.Go(func() { h.place.KeepNoted(ctx, t.key()) })
+		h.wg.Go(func() { h.locks.KeepNoted(ctx, t.key()) })
 		inner = h.take(ctx, i+1)
 		h.lost(t.name, context.Cause(ctx))
 		return nil
@@ -200,7 +200,7 @@ func (h *holding) listen(ctx context.Context) {
 			watched = append(watched, redislock.Watched{LockKey: key, Hints: t.hints})
 		}
 	}
-	h.place.Watch(ctx, watched)
+	h.locks.Watch(ctx, watched)
 }
 
 // leave takes this node off the lists of those who want the locks. Where Redis does
@@ -234,7 +234,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 		if owner != w.outer.Owner {
 			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), "+
 				"and in redis %s it does not any more (found owner %q)",
-				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.Host(), owner)
+				w.outer.Key, ErrLockLost, w.outer.Owner, h.locks.Host(), owner)
 		}
 		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.Key))
 	}
@@ -244,7 +244,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 // ownerOf reads a lock's owner, and goes on trying as long as the wait lasts.
 func (h *holding) ownerOf(ctx context.Context, key string) (string, error) {
 	for {
-		p, err := h.place.Picture(ctx, key)
+		p, err := h.locks.Picture(ctx, key)
 		if err == nil {
 			return p.Owner, nil
 		}

@@ -16,14 +16,14 @@ import (
 
 // Noted is the list of the locks that a daemon, a library or baton lock holds or wants, or did
 // lately. Each of several stores knows enough.
-func (v *Venue) Noted(ctx context.Context) (map[string]bool, error) {
+func (l *LockStores) Noted(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var problems []error
 	names := map[string]bool{}
-	for _, s := range v.Stores {
+	for _, s := range l.Stores {
 		wg.Go(func() {
 			some, err := redislock.NotedLocks(ctx, s)
 			mu.Lock()
@@ -37,26 +37,26 @@ func (v *Venue) Noted(ctx context.Context) (map[string]bool, error) {
 		})
 	}
 	wg.Wait()
-	if len(problems) == len(v.Stores) {
+	if len(problems) == len(l.Stores) {
 		return nil, errors.Join(problems...)
 	}
 	return names, nil
 }
 
-func (v *Venue) picture(ctx context.Context, key string) (redislock.Picture, error) {
+func (l *LockStores) picture(ctx context.Context, key string) (redislock.Picture, error) {
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
-	return v.At(key).Election().Picture(ctx, 0)
+	return l.ForLock(key).Election().Picture(ctx, 0)
 }
 
 // pictureOfAny reads an election whose lock has any format.
-func (v *Venue) pictureOfAny(ctx context.Context, key string) (redislock.Picture, error) {
-	p, err := v.picture(ctx, key)
+func (l *LockStores) pictureOfAny(ctx context.Context, key string) (redislock.Picture, error) {
+	p, err := l.picture(ctx, key)
 	switch {
 	case redisconn.IsDenied(err):
 		return redislock.Picture{Forbidden: true}, nil
 	case redisconn.IsWrongType(err):
-		other := *v
+		other := *l
 		for _, format := range script.Formats() {
 			other.Config.Election.LockFormat = string(format)
 			if q, err := other.picture(ctx, key); err == nil {
@@ -74,7 +74,7 @@ const picturesAtOnce = 8
 // configuration's, and this user of Redis may lack the permission to read it. unread tells of the
 // others that cannot be read, such as a key of another type. A Redis that does not answer ends it
 // at once: err.
-func (v *Venue) Pictures(ctx context.Context, keys []string) (pictures map[string]redislock.Picture, unread, err error) {
+func (l *LockStores) Pictures(ctx context.Context, keys []string) (pictures map[string]redislock.Picture, unread, err error) {
 	var mu sync.Mutex
 	pictures = map[string]redislock.Picture{}
 	problems := map[string]error{}
@@ -82,7 +82,7 @@ func (v *Venue) Pictures(ctx context.Context, keys []string) (pictures map[strin
 	group.SetLimit(picturesAtOnce)
 	for _, key := range keys {
 		group.Go(func() error {
-			p, err := v.pictureOfAny(ctx, key)
+			p, err := l.pictureOfAny(ctx, key)
 			if err != nil && (ctx.Err() != nil || redisconn.Unavailable(err) != "") {
 				return err
 			}

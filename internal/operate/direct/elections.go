@@ -42,7 +42,7 @@ func (s *Site) Own() diagnose.Snapshot {
 
 func (l session) own(jobs []diagnose.Job) diagnose.Snapshot {
 	return diagnose.Snapshot{
-		LockKey: l.Config.Election.LockKey, Now: time.Now().UTC(), Redis: diagnose.Redis{Host: l.Venue.Host(), OK: true}, Jobs: jobs,
+		LockKey: l.Config.Election.LockKey, Now: time.Now().UTC(), Redis: diagnose.Redis{Host: l.LockStores.Host(), OK: true}, Jobs: jobs,
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *Site) Explain(ctx context.Context, node string) (operate.Explanation, e
 
 func (l session) explain(ctx context.Context, node string, own func(context.Context) (diagnose.Snapshot, error)) operate.Explanation {
 	e := l.Config.Election
-	f := facts{node: cmp.Or(node, l.Config.Node.ID), lockKey: e.LockKey, redis: l.Venue.Host(), poll: e.PollInterval}
+	f := facts{node: cmp.Or(node, l.Config.Node.ID), lockKey: e.LockKey, redis: l.LockStores.Host(), poll: e.PollInterval}
 	f.p, f.unseen = l.picture(ctx)
 	address := ""
 	if f.node == l.Config.Node.ID {

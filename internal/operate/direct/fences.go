@@ -113,31 +113,31 @@ func clocksAgree(redis, host time.Time) error {
 	return nil
 }
 
-// fenceBook holds the connections that fences are read and replaced by.
-type fenceBook struct {
+// fenceStores holds the connections that fences are read and replaced by.
+type fenceStores struct {
 	config config.Config
-	place  *site.Place
+	locks  *site.Locks
 	dbs    site.Databases
 }
 
-func openFences(c config.Config) (*fenceBook, error) {
+func openFences(c config.Config) (*fenceStores, error) {
 	dbs, err := site.OpenDatabases(c)
 	if err != nil {
 		return nil, err
 	}
-	place, err := site.OpenPlace(c)
+	locks, err := site.OpenLocks(c)
 	if err != nil {
 		return nil, errors.Join(err, dbs.Close())
 	}
-	return &fenceBook{c, place, dbs}, nil
+	return &fenceStores{c, locks, dbs}, nil
 }
 
-func (d *fenceBook) close() error { return errors.Join(d.place.Close(), d.dbs.Close()) }
+func (d *fenceStores) close() error { return errors.Join(d.locks.Close(), d.dbs.Close()) }
 
-func (d *fenceBook) read(ctx context.Context) (Fences, error) {
+func (d *fenceStores) read(ctx context.Context) (Fences, error) {
 	found := Fences{Locks: []EpochState{}, Fences: []FenceState{}}
 	for _, key := range d.config.LockKeys() {
-		p, err := d.place.Picture(ctx, key)
+		p, err := d.locks.Picture(ctx, key)
 		if err != nil {
 			return found, err
 		}
@@ -167,20 +167,20 @@ func (d *fenceBook) read(ctx context.Context) (Fences, error) {
 	return found, errors.Join(problems...)
 }
 
-func (d *fenceBook) ask(ctx context.Context, db *sql.Store, jobs []string) ([]flush.Fence, error) {
+func (d *fenceStores) ask(ctx context.Context, db *sql.Store, jobs []string) ([]flush.Fence, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	return db.Fences(ctx, jobs)
 }
 
 // reset replaces the fences of the jobs under one lock.
-func (d *fenceBook) reset(ctx context.Context, lock EpochState, refused []FenceState, o FencesOptions) ([]FenceState, error) {
-	before, err := d.place.Picture(ctx, lock.LockKey)
+func (d *fenceStores) reset(ctx context.Context, lock EpochState, refused []FenceState, o FencesOptions) ([]FenceState, error) {
+	before, err := d.locks.Picture(ctx, lock.LockKey)
 	if err != nil {
 		return nil, err
 	}
 	if lock.Refused {
-		broken, err := d.place.BreakUp(ctx, lock.LockKey, o.Reason)
+		broken, err := d.locks.BreakUp(ctx, lock.LockKey, o.Reason)
 		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // repaired meanwhile
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (d *fenceBook) reset(ctx context.Context, lock EpochState, refused []FenceS
 	if len(refused) == 0 {
 		return nil, nil
 	}
-	own, err := d.place.Lock(lock.LockKey, o.Version)
+	own, err := d.locks.Lock(lock.LockKey, o.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -232,14 +232,14 @@ func (d *fenceBook) reset(ctx context.Context, lock EpochState, refused []FenceS
 }
 
 // makeRoom asks the leader to hand the lock to this process, until it has it.
-func (d *fenceBook) makeRoom(ctx context.Context, lockKey string, o FencesOptions) {
+func (d *fenceStores) makeRoom(ctx context.Context, lockKey string, o FencesOptions) {
 	for every := d.config.Election.PollInterval; ; {
-		p, err := d.place.Picture(ctx, lockKey)
+		p, err := d.locks.Picture(ctx, lockKey)
 		if err == nil && p.Leader == d.config.Node.ID {
 			return
 		}
 		if err == nil && p.Owner != "" && p.StepDown == "" {
-			_, _, _ = d.place.At(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // the loop tries again
+			_, _, _ = d.locks.ForLock(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // the loop tries again
 		}
 		if rest(ctx, every) != nil {
 			return
@@ -248,7 +248,7 @@ func (d *fenceBook) makeRoom(ctx context.Context, lockKey string, o FencesOption
 }
 
 // replace is the work of the term.
-func (d *fenceBook) replace(
+func (d *fenceStores) replace(
 	ctx context.Context, term *elector.Term, lease time.Duration, refused []FenceState, o FencesOptions,
 ) (done []FenceState, err error) {
 	o.Note(fmt.Sprintf("taken, epoch %d; waiting %v, until no earlier leader trusts its lease", term.Epoch(), lease))

@@ -86,11 +86,11 @@ type Node struct {
 
 // Access is a configuration, and connections to every Redis that it names.
 type Access struct {
-	Config  config.Config
-	Edition int              // counts the configurations
-	Store   *redisconn.Store // that of the lock
-	Stores  site.Stores      // all that jobs read
-	Venue   *site.Venue
+	Config     config.Config
+	Edition    int              // counts the configurations
+	Store      *redisconn.Store // that of the lock
+	Stores     site.Stores      // all that jobs read
+	LockStores *site.LockStores
 }
 
 // Of answers over a node's connections. Close leaves them open.
@@ -116,7 +116,7 @@ func Open(c config.Config) (*Site, error) {
 	if err != nil {
 		return nil, errors.Join(err, at.Close(), store.Close())
 	}
-	a := Access{Config: c, Store: store, Stores: stores, Venue: at}
+	a := Access{Config: c, Store: store, Stores: stores, LockStores: at}
 	s := Of(Node{Log: zap.NewNop(), Access: func() Access { return a }})
 	s.closing = func() error { return errors.Join(at.Close(), stores.Without(nil).Close(), store.Close()) }
 	return s, nil
@@ -208,7 +208,7 @@ type session struct {
 
 func (s *Site) session() session {
 	a := s.node.Access()
-	return session{a, a.Venue.Election(), a.Venue.Ledger(a.Store)}
+	return session{a, a.LockStores.Election(), a.LockStores.Ledger(a.Store)}
 }
 
 // of is a session of another election of the same configuration; "" is the node's own.
@@ -219,9 +219,9 @@ func (l session) of(lockKey string) (session, error) {
 	if !slices.Contains(l.Config.LockKeys(), lockKey) {
 		return l, fmt.Errorf("%w: no job of the configuration has the lock %q", operate.ErrInvalid, lockKey)
 	}
-	l.Venue = l.Venue.At(lockKey)
+	l.LockStores = l.LockStores.ForLock(lockKey)
 	l.Config.Election.LockKey = lockKey
-	l.election, l.ledger = l.Venue.Election(), l.Venue.Ledger(l.Store)
+	l.election, l.ledger = l.LockStores.Election(), l.LockStores.Ledger(l.Store)
 	return l, nil
 }
 
@@ -236,7 +236,7 @@ func (l session) views() []View {
 
 // view is the election of a lock.
 func (l session) view(lockKey string) View {
-	at := l.Venue.At(lockKey)
+	at := l.LockStores.ForLock(lockKey)
 	ledger := at.Ledger(l.Store)
 	return View{
 		LockKey: lockKey, Election: at.Election(), Ledger: ledger, Stages: l.stages(ledger),

@@ -20,14 +20,14 @@ func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 			return nil, err
 		}
 		held := operate.HeldIn(snapshot)
-		noted, err := l.Venue.Noted(ctx)
+		noted, err := l.LockStores.Noted(ctx)
 		if err != nil {
 			return held, err
 		}
 		for _, key := range l.Config.LockKeys() {
 			delete(noted, key)
 		}
-		pictures, unread, err := l.Venue.Pictures(ctx, slices.Collect(maps.Keys(noted)))
+		pictures, unread, err := l.LockStores.Pictures(ctx, slices.Collect(maps.Keys(noted)))
 		for key, p := range pictures {
 			if leader := leaderOf(p); leader != nil || p.Forbidden {
 				held = append(held, diagnose.Lock{Key: key, Leader: leader})

@@ -17,103 +17,103 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// Venue is where an election takes place: beside the data, or on the masters of a quorum.
+// LockStores are the Redis that elections take place in: the one of the data, or the masters of a quorum.
 // Each master holds an election of its own, independent of the others.
-type Venue struct {
+type LockStores struct {
 	Config config.Config
 	Stores []*redisconn.Store
-	Apart  bool // the stores are a quorum's, and the venue closes them
+	Quorum bool // the stores are a quorum's, and Close closes them
 	// Shared, if set, are the connections that the locks of this process share, one a store.
 	Shared []*redisconn.Shared
 }
 
 // Open prepares the connections; it does not connect. data is the Redis that has the jobs'
 // data.
-func Open(c config.Config, data *redisconn.Store) (*Venue, error) {
-	v := &Venue{Config: c, Stores: []*redisconn.Store{data}}
+func Open(c config.Config, data *redisconn.Store) (*LockStores, error) {
+	l := &LockStores{Config: c, Stores: []*redisconn.Store{data}}
 	masters := c.Redis.Masters()
 	if len(masters) == 0 {
-		return v, nil
+		return l, nil
 	}
-	v.Stores, v.Apart = nil, true
+	l.Stores, l.Quorum = nil, true
 	for i, m := range masters {
 		of := c
 		of.Redis = m
 		store, err := OpenRedis(of)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("redis.quorum[%d]: %w", i, err), v.Close())
+			return nil, errors.Join(fmt.Errorf("redis.quorum[%d]: %w", i, err), l.Close())
 		}
-		v.Stores = append(v.Stores, store)
+		l.Stores = append(l.Stores, store)
 	}
-	return v, nil
+	return l, nil
 }
 
-// Close drops the connections, if they are the venue's own.
-func (v *Venue) Close() error {
-	if !v.Apart {
+// Close drops the connections, if they are those of a quorum.
+func (l *LockStores) Close() error {
+	if !l.Quorum {
 		return nil // its opener closes it
 	}
 	var problems []error
-	for _, s := range v.Stores {
+	for _, s := range l.Stores {
 		problems = append(problems, s.Close())
 	}
 	return errors.Join(problems...)
 }
 
 // Share has the locks of this process share connections.
-func (v *Venue) Share() {
-	for _, s := range v.Stores {
-		v.Shared = append(v.Shared, redisconn.NewShared(s))
+func (l *LockStores) Share() {
+	for _, s := range l.Stores {
+		l.Shared = append(l.Shared, redisconn.NewShared(s))
 	}
 }
 
-// At is the same place with another lock.
-func (v *Venue) At(lockKey string) *Venue {
-	other := *v
+// ForLock is the same for another lock.
+func (l *LockStores) ForLock(lockKey string) *LockStores {
+	other := *l
 	other.Config.Election.LockKey = lockKey
 	return &other
 }
 
 // hosts is the servers' addresses, for messages.
-func (v *Venue) hosts() []string {
-	names := make([]string, len(v.Stores))
-	for i, s := range v.Stores {
+func (l *LockStores) hosts() []string {
+	names := make([]string, len(l.Stores))
+	for i, s := range l.Stores {
 		names[i] = s.Host()
 	}
 	return names
 }
 
 // Host is the addresses of the servers, for messages.
-func (v *Venue) Host() string { return strings.Join(v.hosts(), ", ") }
+func (l *LockStores) Host() string { return strings.Join(l.hosts(), ", ") }
 
 // Election is the view of all of it.
-func (v *Venue) Election() Election {
-	views := make([]Election, len(v.Stores))
-	for i, s := range v.Stores {
-		views[i] = redislock.NewElection(s, v.Config.Election.LockKey, script.Format(v.Config.Election.LockFormat))
+func (l *LockStores) Election() Election {
+	views := make([]Election, len(l.Stores))
+	for i, s := range l.Stores {
+		views[i] = redislock.NewElection(s, l.Config.Election.LockKey, script.Format(l.Config.Election.LockFormat))
 	}
-	if !v.Apart {
+	if !l.Quorum {
 		return views[0]
 	}
 	return elections(views)
 }
 
 // Ledger remembers the slots beside the data.
-func (v *Venue) Ledger(data *redisconn.Store) *redisledger.Ledger {
+func (l *LockStores) Ledger(data *redisconn.Store) *redisledger.Ledger {
 	return redisledger.NewLedger(data, redisledger.LedgerOptions{
-		LockKey: v.Config.Election.LockKey, Format: script.Format(v.Config.Election.LockFormat), ByEpoch: v.Apart,
-		Keep: v.Config.History.Keep, MaxAge: v.Config.History.MaxAge,
+		LockKey: l.Config.Election.LockKey, Format: script.Format(l.Config.Election.LockFormat), ByEpoch: l.Quorum,
+		Keep: l.Config.History.Keep, MaxAge: l.Config.History.MaxAge,
 	})
 }
 
 // Spread is what elector.Config.HintSpread should be.
-func (v *Venue) Spread() time.Duration { return nodelock.Spread(len(v.Stores)) }
+func (l *LockStores) Spread() time.Duration { return nodelock.Spread(len(l.Stores)) }
 
 // Lock is this node's view of the lock. It does not connect.
-func (v *Venue) Lock(p redislock.Presence) (NodeLock, error) {
-	options := LockOptions(v.Config)
+func (l *LockStores) Lock(p redislock.Presence) (NodeLock, error) {
+	options := LockOptions(l.Config)
 	options.Presence = p
-	lock, err := nodelock.New(v.Stores, v.Shared, options)
+	lock, err := nodelock.New(l.Stores, l.Shared, options)
 	if err != nil {
 		return nil, fmt.Errorf("election.lock_key: %w", err)
 	}

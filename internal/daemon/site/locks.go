@@ -14,15 +14,15 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// Place is where locks are: every lock is an election, and all take place at
-// the same venue.
-type Place struct {
-	venue Venue
-	data  *redisconn.Store
+// Locks reaches all locks of a configuration: each is an election, and all take place in
+// the same stores.
+type Locks struct {
+	stores LockStores
+	data   *redisconn.Store
 }
 
-// OpenPlace prepares to reach the place that the configuration names; it does not connect.
-func OpenPlace(c config.Config) (*Place, error) {
+// OpenLocks prepares to reach the locks of a configuration; it does not connect.
+func OpenLocks(c config.Config) (*Locks, error) {
 	data, err := OpenRedis(c)
 	if err != nil {
 		return nil, err
@@ -32,19 +32,19 @@ func OpenPlace(c config.Config) (*Place, error) {
 		return nil, errors.Join(err, data.Close())
 	}
 	v.Share()
-	return &Place{*v, data}, nil
+	return &Locks{*v, data}, nil
 }
 
 // Close drops the connections.
-func (p *Place) Close() error { return errors.Join(p.venue.Close(), p.data.Close()) }
+func (l *Locks) Close() error { return errors.Join(l.stores.Close(), l.data.Close()) }
 
-// At is the venue of one lock's election.
-func (p *Place) At(key string) *Venue { return p.venue.At(key) }
+// ForLock has the stores, for the election of one lock.
+func (l *Locks) ForLock(key string) *LockStores { return l.stores.ForLock(key) }
 
 // Lock is this process' view of one lock.
-func (p *Place) Lock(key, version string) (*AskedLock, error) {
-	l, err := p.At(key).Lock(redislock.Presence{Version: version})
-	return &AskedLock{NodeLock: l}, err
+func (l *Locks) Lock(key, version string) (*AskedLock, error) {
+	lock, err := l.ForLock(key).Lock(redislock.Presence{Version: version})
+	return &AskedLock{NodeLock: lock}, err
 }
 
 // AskedLock knows whether it was ever asked for: only then is there anything to leave.
@@ -67,21 +67,21 @@ func (l *AskedLock) LeaveIfAsked(ctx context.Context) {
 }
 
 // Watch passes hints about locks on until ctx ends.
-func (p *Place) Watch(ctx context.Context, watched []redislock.Watched) {
+func (l *Locks) Watch(ctx context.Context, watched []redislock.Watched) {
 	for i := range watched {
-		watched[i].Format = script.Format(p.venue.Config.Election.LockFormat)
+		watched[i].Format = script.Format(l.stores.Config.Election.LockFormat)
 	}
 	var wg sync.WaitGroup
-	for _, s := range p.venue.Stores {
+	for _, s := range l.stores.Stores {
 		wg.Go(func() { redislock.WatchAll(ctx, s, watched...) })
 	}
 	wg.Wait()
 }
 
 // KeepNoted keeps a lock on the list of locks until ctx ends.
-func (p *Place) KeepNoted(ctx context.Context, key string) {
+func (l *Locks) KeepNoted(ctx context.Context, key string) {
 	var wg sync.WaitGroup
-	for _, s := range p.venue.Stores {
+	for _, s := range l.stores.Stores {
 		again := make(chan struct{}, 1)
 		again <- struct{}{}
 		wg.Go(func() { redislock.KeepNoted(ctx, s, again, key) })
@@ -89,26 +89,26 @@ func (p *Place) KeepNoted(ctx context.Context, key string) {
 	wg.Wait()
 }
 
-// Noted is the list of locks: see Venue.Noted.
-func (p *Place) Noted(ctx context.Context) (map[string]bool, error) { return p.venue.Noted(ctx) }
+// Noted is the list of locks: see LockStores.Noted.
+func (l *Locks) Noted(ctx context.Context) (map[string]bool, error) { return l.stores.Noted(ctx) }
 
 // Picture is a lock as it is now.
-func (p *Place) Picture(ctx context.Context, key string) (redislock.Picture, error) {
-	return p.venue.picture(ctx, key)
+func (l *Locks) Picture(ctx context.Context, key string) (redislock.Picture, error) {
+	return l.stores.picture(ctx, key)
 }
 
-// Pictures are locks as they are now: see Venue.Pictures.
-func (p *Place) Pictures(ctx context.Context, keys []string) (_ map[string]redislock.Picture, unread, err error) {
-	return p.venue.Pictures(ctx, keys)
+// Pictures are locks as they are now: see LockStores.Pictures.
+func (l *Locks) Pictures(ctx context.Context, keys []string) (_ map[string]redislock.Picture, unread, err error) {
+	return l.stores.Pictures(ctx, keys)
 }
 
 // BreakUp takes a lock away, where it is held. It is done when a majority knows.
-func (p *Place) BreakUp(ctx context.Context, key, reason string) (redislock.Broken, error) {
+func (l *Locks) BreakUp(ctx context.Context, key, reason string) (redislock.Broken, error) {
 	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
-	views := make([]Election, len(p.venue.Stores))
-	for i, s := range p.venue.Stores {
-		views[i] = redislock.NewElection(s, key, script.Format(p.venue.Config.Election.LockFormat))
+	views := make([]Election, len(l.stores.Stores))
+	for i, s := range l.stores.Stores {
+		views[i] = redislock.NewElection(s, key, script.Format(l.stores.Config.Election.LockFormat))
 	}
 	answers, err := AskAll(views, func(one Election) (redislock.Broken, error) {
 		b, err := one.(*redislock.Election).Break(ctx, reason)
@@ -133,7 +133,7 @@ func (p *Place) BreakUp(ctx context.Context, key, reason string) (redislock.Brok
 }
 
 // Host is the servers' addresses, for messages.
-func (p *Place) Host() string { return p.venue.Host() }
+func (l *Locks) Host() string { return l.stores.Host() }
 
 // HeldBy says who holds the lock that an elector waits for.
 func HeldBy(ev elector.Event) string {
