@@ -46,15 +46,15 @@ type candidacy struct {
 	notes      *alert.Notifications
 	runner     *job.Runner
 	clock      *work.Clock
-	resign     *abdication.Abdicator
-	first      *work.FirstLook
+	abdicator  *abdication.Abdicator
+	firstCheck *work.FirstCheck
 	observer   *observer
 	subscriber *subscriber
 	lock       site.NodeLock
 	presence   func(*inventory.Workload) redislock.Presence // the presence that the node registers
-	book       *work.Samples
-	recents    *work.Recents
-	letters    *work.LettersBook
+	samples    *work.Samples
+	recentRuns *work.RecentRuns
+	letters    *work.LetterCounts
 	watch      *work.Watch
 	wardens    *command.Reserve
 	traces     *trace.Tracer
@@ -66,9 +66,9 @@ type candidacy struct {
 	ordered    chan elector.Hint // something may have been
 
 	listening atomic.Int32  // to how many of the servers that the election takes place in
-	left      chan struct{} // run has returned
+	stopped   chan struct{} // run has returned
 	leave     context.CancelFunc
-	parted    chan struct{} // nothing of it is left
+	closed    chan struct{} // nothing of it is left
 	withdrawn bool          // the node's to know: no job is under the lock any more
 
 	mu          sync.Mutex
@@ -78,18 +78,18 @@ type candidacy struct {
 }
 
 // newCandidacy makes the node's part in the election of a lock. It does not connect.
-func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Workload, first *work.FirstLook) (*candidacy, error) {
+func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Workload, first *work.FirstCheck) (*candidacy, error) {
 	at := n.lockStores.ForLock(lockKey)
 	c := &candidacy{
 		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.Config.Election, lockStores: at,
 		election: at.Election(), ledger: at.Ledger(n.store), notes: n.notifications,
 		metrics: n.metrics, elected: n.metrics.Election(lockKey),
 		hints: make(chan elector.Hint, 16), data: n.store, stores: n.stores, ordered: make(chan elector.Hint, 1), presence: n.presence,
-		left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first,
-		subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns, traces: n.traces,
+		stopped: make(chan struct{}), closed: make(chan struct{}), work: w, clock: n.clock, firstCheck: first,
+		subscriber: n.subscriber, letters: n.letterCounts, wardens: n.wardens, turns: n.turns, traces: n.traces,
 	}
 	c.registry = staging.NewStages(n.openStores, n.lockStores.ForLock(n.inventory.Config.Election.LockKey).Ledger(n.store))
-	c.book, c.recents, c.watch = work.NewSamples(lockKey, c.ledger), work.NewRecents(lockKey, c.ledger), work.NewWatch()
+	c.samples, c.recentRuns, c.watch = work.NewSamples(lockKey, c.ledger), work.NewRecentRuns(lockKey, c.ledger), work.NewWatch()
 	c.runner = work.NewRunner(c.ledger, work.RunnerOptions{
 		Drain: c.timing.Drain, Logger: n.options.Logger, Metrics: n.metrics, Notes: n.notifications, Clock: n.clock, Traces: n.traces,
 		Outage: n.dataOutage, Stores: n.stores, Hold: c.holdsBack, Idle: c.settle,
@@ -98,7 +98,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Wo
 		c.election = n.identity.Watch(c.election)
 	}
 	coolDown := &abdication.CoolDown{}
-	c.resign = abdication.New(w.Config, w.Probes, c.election, coolDown, c.log)
+	c.abdicator = abdication.New(w.Config, w.Probes, c.election, coolDown, c.log)
 	var err error
 	if c.lock, err = at.Lock(n.presence(w)); err != nil {
 		c.elected.Forget()
@@ -155,7 +155,7 @@ func (n *node) newCandidacies(ctx context.Context, lockKeys []string, i inventor
 		return nil, nil
 	}
 	made, problems := make([]*candidacy, len(lockKeys)), make([]error, len(lockKeys))
-	first := work.NewFirstLook(inventory.Under(i.Config, lockKeys...), n.log.Named("doctor"))
+	first := work.NewFirstCheck(inventory.Under(i.Config, lockKeys...), n.log.Named("doctor"))
 	var wg sync.WaitGroup
 	for at, key := range lockKeys {
 		wg.Go(func() { made[at], problems[at] = n.newCandidacy(ctx, key, i.Workload(key), first) })
@@ -175,12 +175,12 @@ func (n *node) newCandidacies(ctx context.Context, lockKeys []string, i inventor
 
 // run contends until ctx ends, then stops the jobs and releases the lock.
 func (c *candidacy) run(ctx context.Context) error {
-	defer close(c.left)
+	defer close(c.stopped)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { c.observer.keepFiles(background) })
-	wg.Go(func() { c.resign.ComeBack(background) })
+	wg.Go(func() { c.abdicator.ComeBack(background) })
 	wg.Go(func() { c.keepSurroundings(background) })
 	for _, s := range c.lockStores.Stores {
 		c.subscriber.add(s, redislock.Watched{
@@ -197,10 +197,10 @@ func (c *candidacy) run(ctx context.Context) error {
 	return err
 }
 
-// part leaves the election.
-func (c *candidacy) part() {
+// close leaves the election.
+func (c *candidacy) close() {
 	c.leave()
-	<-c.left
+	<-c.stopped
 	c.dismiss()
 }
 
@@ -218,7 +218,7 @@ func (c *candidacy) update(ctx context.Context, w *inventory.Workload) {
 	c.work = w
 	r := c.runningTerm
 	c.mu.Unlock()
-	c.resign.Use(w.Probes, w.Config)
+	c.abdicator.Use(w.Probes, w.Config)
 	c.present()
 	if r != nil {
 		r.update(ctx, w)

@@ -102,7 +102,7 @@ func secured(h config.HTTP) (*certificate.Certificate, error) {
 func (n *node) samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
 	var of []*work.Samples
 	for _, c := range n.all() {
-		of = append(of, c.book)
+		of = append(of, c.samples)
 	}
 	return work.Merged(ctx, since, of)
 }
@@ -112,7 +112,7 @@ func (n *node) recent(ctx context.Context) (map[string][]operate.Brief, error) {
 	all := map[string][]operate.Brief{}
 	var problems []error
 	for _, c := range n.all() {
-		problems = append(problems, c.recents.Add(ctx, all, c.jobNames()))
+		problems = append(problems, c.recentRuns.Add(ctx, all, c.jobNames()))
 	}
 	return all, errors.Join(problems...)
 }

@@ -62,8 +62,8 @@ type node struct {
 	wardens       *command.Reserve
 	turns         job.Turns // of terms that begin: each costs far more than its renewals, and hundreds may be won at once
 
-	answers *direct.Site // to page and API
-	counted *work.LettersBook
+	answers      *direct.Site // to page and API
+	letterCounts *work.LetterCounts
 
 	epochFile  epochs.File
 	announcing sync.Mutex // held while systemd is notified
@@ -75,7 +75,7 @@ type node struct {
 	edition     int                        // counts the inventories
 	candidacies []*candidacy               // the node's own first
 	roles       map[string]string          // what systemd shows, by lock key
-	parting     map[string]<-chan struct{} // candidacies that are being left
+	beingClosed map[string]<-chan struct{} // candidacies that are being left
 	running     sync.WaitGroup             // candidacies
 	retiring    sync.WaitGroup             // tasks that a reload has replaced
 	failed      error                      // why a candidacy has ended by itself
@@ -85,7 +85,7 @@ func newNode(c config.Config, o Options, traces *trace.Settings) *node {
 	log := o.Logger.With(zap.String("node_id", c.Node.ID))
 	n := &node{
 		options: o, log: log, id: c.Node.ID, inventory: inventory.Inventory{Config: c, Hash: config.Hash(c)},
-		notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
+		notifier: newNotifier(log), roles: map[string]string{}, beingClosed: map[string]<-chan struct{}{},
 		reloadRequests: make(chan reloadRequest),
 		metrics:        metrics.New(o.Version, jobNames(c)),
 	}
@@ -95,7 +95,7 @@ func newNode(c config.Config, o Options, traces *trace.Settings) *node {
 	})
 	n.stores = storehealth.New(n.log, n.metrics.StoreUp)
 	n.answers = n.newAnswers()
-	n.counted = work.NewLettersBook(n.answers.Waiting)
+	n.letterCounts = work.NewLetterCounts(n.answers.Waiting)
 	n.metrics.AddFlushes(flushNames(c)...)
 	n.metrics.AddComparable(tasks.Comparable(c)...)
 	n.metrics.AddCaptures(work.CaptureCodes(), tasks.Captures(c)...)

@@ -122,7 +122,7 @@ func (n *node) joinNew(ctx context.Context, after inventory.Inventory) (joined [
 			continue
 		}
 		missing = append(missing, key)
-		err = errors.Join(err, n.awaitParting(ctx, key))
+		err = errors.Join(err, n.awaitClosed(ctx, key))
 	}
 	if err == nil {
 		joined, err = n.newCandidacies(ctx, missing, after)
@@ -173,17 +173,17 @@ func (n *node) want(lockKey string) *candidacy {
 	return nil
 }
 
-// awaitParting waits until an earlier candidacy for the lock has been left altogether.
-func (n *node) awaitParting(ctx context.Context, lockKey string) error {
+// awaitClosed waits until an earlier candidacy for the lock has been left altogether.
+func (n *node) awaitClosed(ctx context.Context, lockKey string) error {
 	n.mu.Lock()
-	parted, ok := n.parting[lockKey]
-	delete(n.parting, lockKey)
+	closed, ok := n.beingClosed[lockKey]
+	delete(n.beingClosed, lockKey)
 	n.mu.Unlock()
 	if !ok {
 		return nil
 	}
 	select {
-	case <-parted:
+	case <-closed:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -203,10 +203,10 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	c.update(ctx, n.inventory.Workload(c.lockKey))
 	n.running.Go(func() {
 		for work.Rest(ctx, idleCheck) == nil {
-			switch gone, wanted := n.parts(c); {
+			switch gone, wanted := n.removeIdle(c); {
 			case gone:
-				c.part()
-				close(c.parted)
+				c.close()
+				close(c.closed)
 				return
 			case wanted:
 				return
@@ -218,10 +218,10 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 // idleCheck is the interval between two checks whether the awaited runs have ended.
 const idleCheck = 100 * time.Millisecond
 
-// parts removes a withdrawn candidacy from the node's, unless one of its runs goes on. It
+// removeIdle removes a withdrawn candidacy from the node's, unless one of its runs goes on. It
 // reports wanted if the candidacy is wanted again, or if another reload has removed it. A
 // reload that withdraws it once more starts another wait.
-func (n *node) parts(c *candidacy) (gone, wanted bool) {
+func (n *node) removeIdle(c *candidacy) (gone, wanted bool) {
 	idle := len(c.runner.Running()) == 0
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -230,7 +230,7 @@ func (n *node) parts(c *candidacy) (gone, wanted bool) {
 		return false, wanted
 	}
 	n.candidacies = slices.DeleteFunc(n.candidacies, func(other *candidacy) bool { return other == c })
-	n.parting[c.lockKey] = c.parted
+	n.beingClosed[c.lockKey] = c.closed
 	delete(n.roles, c.lockKey)
 	return true, false
 }

@@ -52,7 +52,7 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	})
 	wg.Go(func() { follow(ctx) })
 	wg.Go(work.After(ctx, firstWork, func() { forgetGone(ctx, c.election) }))
-	wg.Go(work.After(ctx, firstWork, func() { c.first.Take(ctx) }))
+	wg.Go(work.After(ctx, firstWork, func() { c.firstCheck.Run(ctx) }))
 	wg.Go(func() { r.accompany(ctx, func(a *elector.Abdication) { cancel(a) }) })
 	wg.Go(func() {
 		defer c.turns.Leave()
@@ -135,7 +135,7 @@ func (r *runningTerm) accompany(ctx context.Context, abdicate func(*elector.Abdi
 		var wg sync.WaitGroup
 		wg.Go(func() { r.work.Accompany(during, w.Load, first) })
 		wg.Go(func() {
-			if abdication := r.resign.Watch(during); abdication != nil {
+			if abdication := r.abdicator.Watch(during); abdication != nil {
 				abdicate(abdication)
 			}
 		})

@@ -93,8 +93,8 @@ func (t Task) IsCapture() bool { return t.Store != nil && isCapture(t.Config) }
 
 func isCapture(j config.Job) bool { return !j.IsCommand() && j.Flush.From.Type == spec.Capture }
 
-// Follows is how far it has followed the stream, if this node does. With masters it asks them.
-func (t Task) Follows(ctx context.Context, masters bool) (capture.Progress, bool) {
+// CaptureProgress is how far it has followed the stream, if this node does. With masters it asks them.
+func (t Task) CaptureProgress(ctx context.Context, masters bool) (capture.Progress, bool) {
 	return capture.ProgressOf(ctx, t.Store, t.Config.Name, t.Config.Flush.From.Key, masters)
 }
 

@@ -70,7 +70,7 @@ func (b boundTask) continues(earlier boundTask) bool {
 
 // release ends the work of flushes between their runs.
 func (t *Term) release(flushes []boundTask) {
-	t.follows.end(flushes)
+	t.captures.end(flushes)
 	for _, b := range flushes {
 		if err := b.task.pipeline.Release(); err != nil {
 			t.Log.Warn("what a flush does between its runs did not end", zap.String("job", b.job.Name), zap.Error(err))

@@ -41,7 +41,7 @@ func TestAFlushThatAReloadTakesOutIsReleased(t *testing.T) {
 		"gone": following(t, "gone", "a:<id>", &gone[0]), "moved": following(t, "moved", "b:<id>", &moved[0]),
 		"changed": following(t, "changed", "c:<id>", &changed[0]),
 	}
-	term := &Term{Lock: Lock{Log: zap.NewNop()}, bound: before, follows: &follows{}}
+	term := &Term{Lock: Lock{Log: zap.NewNop()}, bound: before, captures: &captureReporter{}}
 	after := map[string]boundTask{
 		"moved": following(t, "moved", "d:<id>", &moved[1]), "changed": following(t, "changed", "c:<id>", &changed[1]),
 	}

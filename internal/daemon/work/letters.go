@@ -53,9 +53,9 @@ func (l *lettersLog) write() {
 	})
 }
 
-// LettersBook counts the waiting dead letters of a node's jobs, for the terms of all its locks. It uses connections to the databases that
+// LetterCounts counts the waiting dead letters of a node's jobs, for the terms of all its locks. It uses connections to the databases that
 // no flush uses.
-type LettersBook struct {
+type LetterCounts struct {
 	ask  func(context.Context) (map[string]int64, error)
 	turn chan struct{} // held while the fields below are read or written
 
@@ -64,25 +64,25 @@ type LettersBook struct {
 	err     error
 }
 
-// NewLettersBook makes a book that calls ask when a count is needed.
-func NewLettersBook(ask func(context.Context) (map[string]int64, error)) *LettersBook {
-	return &LettersBook{ask: ask, turn: make(chan struct{}, 1)}
+// NewLetterCounts makes LetterCounts that call ask when a count is needed.
+func NewLetterCounts(ask func(context.Context) (map[string]int64, error)) *LetterCounts {
+	return &LetterCounts{ask: ask, turn: make(chan struct{}, 1)}
 }
 
 // count returns by job how many waited at a time not long ago. A job whose database did not answer is left out.
-func (b *LettersBook) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
+func (c *LetterCounts) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
 	select {
-	case b.turn <- struct{}{}:
+	case c.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, asked, context.Cause(ctx)
 	}
-	defer func() { <-b.turn }()
-	if time.Since(b.asked) < LettersEvery/2 {
-		return b.waiting, b.asked, b.err
+	defer func() { <-c.turn }()
+	if time.Since(c.asked) < LettersEvery/2 {
+		return c.waiting, c.asked, c.err
 	}
-	b.asked = time.Now()
-	b.waiting, b.err = b.ask(ctx)
-	return b.waiting, b.asked, b.err
+	c.asked = time.Now()
+	c.waiting, c.err = c.ask(ctx)
+	return c.waiting, c.asked, c.err
 }
 
 // countLetters keeps the count of waiting dead letters current until ctx ends, in the ledger, where all nodes read it.

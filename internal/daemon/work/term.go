@@ -7,7 +7,7 @@
 // While a term lasts, the runner (package job) starts the jobs' runs. Beside them Accompany
 //
 //   - carries out the operators' orders to the jobs, and the scheduled verifications;
-//   - keeps gauges, samples, and the count of dead letters current, and reports the news of captures;
+//   - keeps gauges, samples, and the count of dead letters current, and reports the events of captures;
 //   - notes the stages of the jobs, logs those without a job, and prunes the ledgers in the databases;
 //   - releases flushes that a reload has taken out, once their last runs have ended.
 //
@@ -58,7 +58,7 @@ type Lock struct {
 	Metrics *metrics.Metrics
 	Elected *metrics.Election
 	Notes   *alert.Notifications
-	Letters *LettersBook
+	Letters *LetterCounts
 	Watch   *Watch
 	Traces  *trace.Tracer
 	Wardens *command.Reserve
@@ -78,9 +78,9 @@ type Load struct {
 // Term is the work of one term. Its jobs may be replaced while it lasts.
 type Term struct {
 	Lock
-	term    *elector.Term
-	sampler *sampler
-	follows *follows
+	term     *elector.Term
+	sampler  *sampler
+	captures *captureReporter
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
@@ -98,7 +98,7 @@ type boundTask struct {
 func (l Lock) Begin(term *elector.Term) *Term {
 	t := &Term{Lock: l, term: term, bound: map[string]boundTask{},
 		sampler: &sampler{log: l.Log, ledger: l.Ledger, nodeID: term.NodeID(), epoch: term.Epoch()}}
-	t.follows = t.newFollows()
+	t.captures = t.newCaptureReporter()
 	return t
 }
 
@@ -181,7 +181,7 @@ func (t *Term) Accompany(ctx context.Context, w Load, later time.Duration) {
 	wg.Go(After(ctx, later, func() { t.countLetters(ctx, w) }))
 	wg.Go(func() { t.scheduleVerifications(ctx, tasks) })
 	wg.Go(func() { t.watchStages(ctx, w) })
-	wg.Go(func() { t.follows.keep(ctx, tasks) })
+	wg.Go(func() { t.captures.keep(ctx, tasks) })
 	wg.Go(func() { t.releaseLeft(ctx) })
 	if ledgers := w.ToPrune(); len(ledgers) > 0 {
 		wg.Go(After(ctx, later, func() { pruneLedgers(ctx, t.Log.Named("ledger"), ledgers) }))

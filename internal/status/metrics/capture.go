@@ -111,9 +111,9 @@ func (m *Metrics) CaptureUnaccepted(job string, rows int64) {
 	}
 }
 
-// CaptureStands reports the state of a capture on this node. For a capture that the node has stopped following,
+// CaptureProgress reports the state of a capture on this node. For a capture that the node has stopped following,
 // it reports zeros and no masters.
-func (m *Metrics) CaptureStands(job string, passOwed bool, pending, budget int, masters []CaptureMaster) {
+func (m *Metrics) CaptureProgress(job string, passOwed bool, pending, budget int, masters []CaptureMaster) {
 	c := &m.captures
 	c.mu.Lock()
 	defer c.mu.Unlock()

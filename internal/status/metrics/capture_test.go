@@ -25,8 +25,8 @@ func TestCapturesAreThereAtZeroAndSayWhatTheyFollow(t *testing.T) {
 	m.CaptureInterrupted("a", "refused")
 	m.CapturePass("a", "new")
 	m.CapturePassed("a", "complete")
-	m.CaptureStands("a", true, 7, 9, []CaptureMaster{{"gone:1", 1, 1, 1}})
-	m.CaptureStands("a", true, 7, 9, []CaptureMaster{{"r:1", 100, 2, 0.25}})
+	m.CaptureProgress("a", true, 7, 9, []CaptureMaster{{"gone:1", 1, 1, 1}})
+	m.CaptureProgress("a", true, 7, 9, []CaptureMaster{{"r:1", 100, 2, 0.25}})
 	got := scrape(t, m)
 	wantSeries(t, got, map[string]string{
 		`baton_capture_joins_total{how="continued",job="a"}`: "1", `baton_capture_joins_total{how="began",job="a"}`: "0",
@@ -42,7 +42,7 @@ func TestCapturesAreThereAtZeroAndSayWhatTheyFollow(t *testing.T) {
 		}
 	}
 	m.ForgetJobs("a")
-	m.CaptureStands("a", true, 7, 9, nil)
+	m.CaptureProgress("a", true, 7, 9, nil)
 	for name := range scrape(t, m) {
 		if strings.HasPrefix(name, "baton_capture") && !strings.Contains(name, "_total") {
 			t.Errorf("%s stays of a job that is no more", name)

@@ -284,7 +284,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	m.AddFlushes("a")
 	m.AddComparable("a")
 	m.AddCaptures(captureCodes(), "a")
-	m.CaptureStands("a", false, 0, 0, []CaptureMaster{{Address: "r:6379"}})
+	m.CaptureProgress("a", false, 0, 0, []CaptureMaster{{Address: "r:6379"}})
 	m.Election("baton")
 	m.AddTargets("ops")
 	m.StoreUp("shop", true)

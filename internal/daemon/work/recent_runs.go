@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// recentsStale is the age from which remembered runs are brought up to date. With 200 jobs an open page costs Redis 8 scripts in that
+	// recentRunsStale is the age from which remembered runs are brought up to date. With 200 jobs an open page costs Redis 8 scripts in that
 	// time.
-	recentsStale = 10 * time.Second
-	// recentsReread is when everything is read again: entries may have been corrected, or Redis has lost some.
-	recentsReread = 5 * time.Minute
+	recentRunsStale = 10 * time.Second
+	// recentRunsReread is when everything is read again: entries may have been corrected, or Redis has lost some.
+	recentRunsReread = 5 * time.Minute
 )
 
-// Recents is a node's memory of the latest runs of the jobs under one lock. Requests fill it, and share it.
-type Recents struct {
+// RecentRuns is a node's memory of the latest runs of the jobs under one lock. Requests fill it, and share it.
+type RecentRuns struct {
 	lockKey string
 	ledger  *redisledger.Ledger
 	turn    chan struct{} // held while the fields below are read or written
@@ -37,40 +37,40 @@ type recentJob struct {
 	idle    *redisledger.HistoryEntry
 }
 
-// NewRecents makes an empty memory of the lock's jobs.
-func NewRecents(lockKey string, ledger *redisledger.Ledger) *Recents {
-	return &Recents{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
+// NewRecentRuns makes an empty memory of the lock's jobs.
+func NewRecentRuns(lockKey string, ledger *redisledger.Ledger) *RecentRuns {
+	return &RecentRuns{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
 }
 
 // Add adds the latest runs of jobs to a map, the oldest first. With an error it adds those that it remembers.
-func (b *Recents) Add(ctx context.Context, to map[string][]operate.Brief, jobs []string) error {
+func (r *RecentRuns) Add(ctx context.Context, to map[string][]operate.Brief, jobs []string) error {
 	select {
-	case b.turn <- struct{}{}: // even without time left: remembered runs take none
+	case r.turn <- struct{}{}: // even without time left: remembered runs take none
 	default:
 		select {
-		case b.turn <- struct{}{}:
+		case r.turn <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("read the latest runs under lock %q: %w", b.lockKey, context.Cause(ctx))
+			return fmt.Errorf("read the latest runs under lock %q: %w", r.lockKey, context.Cause(ctx))
 		}
 	}
-	defer func() { <-b.turn }()
+	defer func() { <-r.turn }()
 	var err error
-	if time.Since(b.read) > recentsStale {
-		if err = b.refresh(ctx, jobs); err != nil {
-			err = fmt.Errorf("lock %q: %w", b.lockKey, err)
+	if time.Since(r.read) > recentRunsStale {
+		if err = r.refresh(ctx, jobs); err != nil {
+			err = fmt.Errorf("lock %q: %w", r.lockKey, err)
 		}
 	}
 	for _, name := range jobs {
-		if j, ok := b.jobs[name]; ok {
+		if j, ok := r.jobs[name]; ok {
 			to[name] = j.briefs()
 		}
 	}
 	return err
 }
 
-func (b *Recents) refresh(ctx context.Context, jobs []string) error {
-	known, now := b.jobs, time.Now()
-	if now.Sub(b.all) > recentsReread {
+func (r *RecentRuns) refresh(ctx context.Context, jobs []string) error {
+	known, now := r.jobs, time.Now()
+	if now.Sub(r.all) > recentRunsReread {
 		known = nil
 	}
 	ask := make([]redisledger.RecentOf, len(jobs))
@@ -80,18 +80,18 @@ func (b *Recents) refresh(ctx context.Context, jobs []string) error {
 			ask[i].After = entries[0].Entry
 		}
 	}
-	news, err := b.ledger.Recent(ctx, ask, operate.MostRecent)
+	newer, err := r.ledger.Recent(ctx, ask, operate.MostRecent)
 	if err != nil {
 		return err
 	}
 	fresh := make(map[string]recentJob, len(jobs))
 	for i, name := range jobs {
-		fresh[name] = recentJob{entries: joined(news[i].Entries, known[name].entries), idle: news[i].Idle}
+		fresh[name] = recentJob{entries: joined(newer[i].Entries, known[name].entries), idle: newer[i].Idle}
 	}
 	if known == nil {
-		b.all = now
+		r.all = now
 	}
-	b.jobs, b.read = fresh, now
+	r.jobs, r.read = fresh, now
 	return nil
 }
 

@@ -74,7 +74,7 @@ func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
 	r.endsWell()
 }
 
-func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T) {
+func TestTheFirstCheckUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T) {
 	t.Parallel()
 	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
 	c := twoFlushes(redis.URL(), config.Database{Driver: db.Driver, DSNInline: db.DSN})

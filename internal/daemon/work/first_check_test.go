@@ -13,7 +13,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-func TestTheFirstLookIsTakenOnce(t *testing.T) {
+func TestTheFirstCheckIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
 	c := config.Config{
@@ -26,16 +26,16 @@ func TestTheFirstLookIsTakenOnce(t *testing.T) {
 		}}},
 	}.WithDefaults()
 	core, logs := recorder.New(zapcore.WarnLevel)
-	f := NewFirstLook(c, zap.New(core))
+	f := NewFirstCheck(c, zap.New(core))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	f.Take(gone)
+	f.Run(gone)
 	if logs.Len() != 0 || f.over {
 		t.Errorf("a term that ended at once has told %d findings", logs.Len())
 	}
-	f.Take(t.Context())
+	f.Run(t.Context())
 	told := logs.Len()
-	f.Take(t.Context())
+	f.Run(t.Context())
 	if told == 0 || logs.Len() != told {
 		t.Errorf("told %d findings, then %d", told, logs.Len())
 	}

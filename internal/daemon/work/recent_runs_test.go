@@ -17,12 +17,12 @@ import (
 )
 
 // recentsRig has the latest runs of a lock in a Redis of its own.
-func recentsRig(t *testing.T) (*testsupport.Redis, *Recents) {
+func recentsRig(t *testing.T) (*testsupport.Redis, *RecentRuns) {
 	t.Helper()
 	server := testsupport.StartRedis(t)
 	store := redistest.Open(t, redisconn.Options{URL: server.URL()})
 	server.Client(t).Do("SET", "baton", "a")
-	return server, NewRecents("baton", redisledger.NewLedger(store, redisledger.LedgerOptions{LockKey: "baton"}))
+	return server, NewRecentRuns("baton", redisledger.NewLedger(store, redisledger.LedgerOptions{LockKey: "baton"}))
 }
 
 // ran records a run of a job in the n-th minute.
@@ -87,7 +87,7 @@ func TestLatestRunsAreReadOnFromWhatIsKnown(t *testing.T) {
 
 	// Redis has lost its data: that shows after a while.
 	server.Client(t).Do("DEL", "{baton}:job:report", "{baton}:job:report:runs")
-	b.read, b.all = time.Time{}, time.Now().Add(-recentsReread-time.Second)
+	b.read, b.all = time.Time{}, time.Now().Add(-recentRunsReread-time.Second)
 	if runs := get()["report"]; len(runs) != 0 {
 		t.Errorf("after the loss: %d runs", len(runs))
 	}

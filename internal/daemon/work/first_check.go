@@ -10,22 +10,22 @@ import (
 	"baton/internal/doctor"
 )
 
-// FirstLook examines the servers and settings of the jobs when this process leads for the first time, beside the jobs and over
+// FirstCheck examines the servers and settings of the jobs when this process leads for the first time, beside the jobs and over
 // connections of its own, so that they never wait for it. It logs grave findings, once for all locks that the process comes to lead.
-type FirstLook struct {
+type FirstCheck struct {
 	config config.Config
 	log    *zap.Logger
 	turn   chan struct{} // has room for one examination
 	over   bool          // of the one that has the turn
 }
 
-// NewFirstLook makes a FirstLook that has examined nothing.
-func NewFirstLook(c config.Config, log *zap.Logger) *FirstLook {
-	return &FirstLook{config: c, log: log, turn: make(chan struct{}, 1)}
+// NewFirstCheck makes a FirstCheck that has examined nothing.
+func NewFirstCheck(c config.Config, log *zap.Logger) *FirstCheck {
+	return &FirstCheck{config: c, log: log, turn: make(chan struct{}, 1)}
 }
 
-// Take examines, unless that has been done. A term that ends too early leaves it to another.
-func (f *FirstLook) Take(ctx context.Context) {
+// Run examines, unless that has been done. A term that ends too early leaves it to another.
+func (f *FirstCheck) Run(ctx context.Context) {
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()

@@ -1,0 +1,168 @@
+package work
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/flush/source/capture"
+	"baton/internal/redisledger"
+	"baton/internal/status/metrics"
+	"baton/internal/text"
+)
+
+const (
+	// captureEventsEvery is how often the events of captures are taken, captureHeadsEvery how often the term asks their masters for the ends of their
+	// histories.
+	captureEventsEvery = time.Second
+	captureHeadsEvery  = GaugeEvery
+	// sameEvent is how often an event of one kind enters the history at most: repeated events must not push the election's own events
+	// out.
+	sameEvent = time.Minute
+	// longestEvent bounds the words of an event.
+	longestEvent = 300
+	addWithin    = time.Second
+)
+
+// CaptureCodes are the label values of a capture's metrics.
+func CaptureCodes() metrics.CaptureCodes {
+	return metrics.CaptureCodes{Joins: capture.Hows(), Breaks: capture.Breaks(), Passes: capture.Reasons(), Ends: capture.Results()}
+}
+
+// captureReporter reports how the captures of a term follow their masters, in metrics and in the event history of their lock.
+type captureReporter struct {
+	log     *zap.Logger
+	metrics *metrics.Metrics
+	add     func(ctx context.Context, event, code, reason string) error
+
+	mu    sync.Mutex
+	added map[string]time.Time // by event, code and store
+}
+
+func (t *Term) newCaptureReporter() *captureReporter {
+	r := &captureReporter{log: t.Log, metrics: t.Metrics, added: map[string]time.Time{}}
+	r.add = func(ctx context.Context, event, code, reason string) error {
+		reason = text.Clip(text.OneLine(reason), longestEvent)
+		return t.Ledger.AddEvent(ctx, redisledger.Event{
+			Event: event, NodeID: t.term.NodeID(), Epoch: t.term.Epoch(), Code: code, Reason: reason,
+		})
+	}
+	return r
+}
+
+// keep reports until ctx ends.
+func (r *captureReporter) keep(ctx context.Context, tasks []boundTask) {
+	captures := slices.DeleteFunc(slices.Clone(tasks), func(b boundTask) bool { return !b.task.IsCapture() })
+	var asked time.Time
+	for len(captures) > 0 && ctx.Err() == nil {
+		masters := time.Since(asked) > captureHeadsEvery-captureEventsEvery/2
+		if masters {
+			asked = time.Now()
+		}
+		r.report(ctx, captures, masters)
+		_ = Rest(ctx, captureEventsEvery)
+	}
+}
+
+// captureEvent is an event of the history, for one or several jobs.
+type captureEvent struct {
+	event, code, words, store string
+	jobs                      []string
+}
+
+// report reports the events since the last call. With masters it also asks the masters for the ends of their histories.
+func (r *captureReporter) report(ctx context.Context, captures []boundTask, masters bool) {
+	var all []*captureEvent
+	for _, b := range captures {
+		asking, cancel := context.WithTimeout(ctx, addWithin)
+		standing, ok := b.task.CaptureProgress(asking, masters)
+		cancel()
+		for _, n := range standing.Events {
+			if event := r.count(b.job.Name, n); event != "" {
+				all = addEvent(all, captureEvent{event, n.Code, n.Words, b.flush.store(), []string{b.job.Name}})
+			}
+		}
+		if masters || !ok {
+			r.showProgress(b.job.Name, standing)
+		}
+	}
+	for _, one := range all {
+		r.addToHistory(ctx, one)
+	}
+}
+
+// count counts an event of a capture, and returns its name in the history; "" if the history has none for it.
+func (r *captureReporter) count(job string, n capture.Event) string {
+	switch n.Kind {
+	case capture.Joined:
+		r.metrics.CaptureJoined(job, n.Code)
+		return "stream_joined"
+	case capture.PassBegun:
+		r.metrics.CapturePass(job, n.Code)
+		return "pass_began"
+	case capture.PassEnded:
+		r.metrics.CapturePassed(job, n.Code)
+		return "pass_ended"
+	}
+	r.metrics.CaptureInterrupted(job, n.Code)
+	if n.Code == capture.Refused {
+		return "stream_refused"
+	}
+	return "" // the capture joins again, which is an event
+}
+
+// addEvent adds an event to all, or its jobs to the same event of the store.
+func addEvent(all []*captureEvent, e captureEvent) []*captureEvent {
+	for _, one := range all {
+		if one.event == e.event && one.code == e.code && one.store == e.store {
+			if !slices.Contains(one.jobs, e.jobs[0]) {
+				one.jobs = append(one.jobs, e.jobs...)
+			}
+			return all
+		}
+	}
+	return append(all, &e)
+}
+
+// addToHistory adds an event to the history, unless one like it was added a moment ago.
+func (r *captureReporter) addToHistory(ctx context.Context, one *captureEvent) {
+	r.mu.Lock()
+	of := strings.Join([]string{one.event, one.code, one.store}, "\n")
+	recent := time.Since(r.added[of]) < sameEvent
+	if !recent {
+		r.added[of] = time.Now()
+	}
+	r.mu.Unlock()
+	if recent {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), addWithin)
+	defer cancel()
+	if err := r.add(ctx, one.event, one.code, text.Names(one.jobs, 5)+": "+one.words); err != nil {
+		r.log.Debug("an event of a capture was not added to the history", zap.String("event", one.event), zap.Error(err))
+	}
+}
+
+func (r *captureReporter) showProgress(job string, s capture.Progress) {
+	masters := make([]metrics.CaptureMaster, len(s.Masters))
+	for i, m := range s.Masters {
+		masters[i] = metrics.CaptureMaster{
+			Address: m.Address, Bytes: float64(m.Bytes), Seconds: m.Behind.Seconds(), BacklogUsedPart: m.BacklogUsed,
+		}
+	}
+	r.metrics.CaptureProgress(job, s.PassOwed, s.Pending, s.Budget, masters)
+}
+
+// end reports the last events of captures that are about to be released.
+func (r *captureReporter) end(captures []boundTask) {
+	captures = slices.DeleteFunc(slices.Clone(captures), func(b boundTask) bool { return !b.task.IsCapture() })
+	r.report(context.Background(), captures, false)
+	for _, b := range captures {
+		r.showProgress(b.job.Name, capture.Progress{})
+		r.metrics.CaptureUnaccepted(b.job.Name, 0)
+	}
+}
