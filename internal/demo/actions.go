@@ -24,7 +24,7 @@ type actions struct {
 	server  *server
 	fleet   *fleet
 	watcher *watcher
-	diary   *diary
+	events  *eventLog
 	wg      sync.WaitGroup // of actions that take time, and are undone when their context ends
 }
 
@@ -80,12 +80,12 @@ func (a *actions) press(ctx context.Context, key byte) {
 	}
 }
 
-// leader is the node that leads and works, or nil, which it notes in the diary.
+// leader is the node that leads and works, or nil, which it notes in the event log.
 func (a *actions) leader() *node {
 	if n := a.fleet.find(a.watcher.leader()); n != nil && n.working() {
 		return n
 	}
-	a.diary.note("no node leads just now: press the key again")
+	a.events.note("no node leads just now: press the key again")
 	return nil
 }
 
@@ -120,24 +120,24 @@ func (a *actions) stepDown(ctx context.Context) {
 	cmd := exec.CommandContext(limited, a.program, "stepdown", "--config", a.fleet.nodes[0].configFile(), "--reason", "key s of the demo")
 	cmd.Env = a.environ
 	if out, err := cmd.CombinedOutput(); err != nil && ctx.Err() == nil {
-		a.diary.note("stepdown: %v: %s", err, lastLine(string(out)))
+		a.events.note("stepdown: %v: %s", err, lastLine(string(out)))
 	}
 }
 
 // cutRedis cuts the nodes off from Redis for a while.
 func (a *actions) cutRedis(ctx context.Context) {
 	if a.server.relay == nil {
-		a.diary.note("a Redis with TLS cannot be cut from here")
+		a.events.note("a Redis with TLS cannot be cut from here")
 		return
 	}
 	if a.server.relay.isCut() {
 		return
 	}
 	a.server.relay.setCut(true)
-	a.diary.note("the nodes are cut off from Redis for %v; the application is not", cutFor)
+	a.events.note("the nodes are cut off from Redis for %v; the application is not", cutFor)
 	pause(ctx, cutFor)
 	a.server.relay.setCut(false)
-	a.diary.note("the nodes reach Redis again")
+	a.events.note("the nodes reach Redis again")
 }
 
 // observer passes on the events of nodes, and does the same to the naive leader.
@@ -148,7 +148,7 @@ type observer struct {
 
 func (o observer) down(id string, at time.Time, how syscall.Signal) {
 	if o.naive != nil && how != 0 && o.leads(id) {
-		o.naive.strike(context.Background(), how)
+		o.naive.fault(context.Background(), how)
 	}
 	o.watcher.down(id, at, how)
 }

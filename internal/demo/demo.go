@@ -36,7 +36,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 			return report, err
 		}
 	}
-	d := &diary{log: o.Log}
+	d := &eventLog{log: o.Log}
 	if o.Screen != nil {
 		d.log = nil
 	}
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	defer cleanUp(ctx, o.Log, database.close)
 
 	r := &run{
-		options: o, scene: sc, server: server, database: database, diary: d, expected: newExpected(), watcher: newWatcher(server, d),
+		options: o, scene: sc, server: server, database: database, events: d, expected: newExpected(), watcher: newWatcher(server, d),
 	}
 	if !o.NoNaive && sc.marks {
 		if r.naive, err = newNaiveFleet(ctx, o, dir.path, server, database, d); err != nil {
@@ -84,11 +84,11 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		return report, err
 	}
 	r.actions = &actions{
-		program: o.Program, environ: nodeEnviron(o.Environ), server: server, fleet: r.fleet, watcher: r.watcher, diary: d,
+		program: o.Program, environ: nodeEnviron(o.Environ), server: server, fleet: r.fleet, watcher: r.watcher, events: d,
 	}
 	if o.Picture != "" {
-		r.film = &film{}
-		r.watcher.film = r.film
+		r.recording = &recording{}
+		r.watcher.recording = r.recording
 	}
 	report, err = r.execute(ctx)
 	if err != nil {
@@ -133,19 +133,19 @@ func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // run is one run of the demo.
 type run struct {
-	options  Options
-	scene    scene
-	server   *server
-	database *database
-	diary    *diary
-	expected *expected
-	watcher  *watcher
-	fleet    *fleet
-	naive    *naiveFleet // nil: no naive program runs
-	actions  *actions
-	gauge    *gauge
-	film     *film        // nil: no picture is wanted
-	phase    atomic.Value // string
+	options   Options
+	scene     scene
+	server    *server
+	database  *database
+	events    *eventLog
+	expected  *expected
+	watcher   *watcher
+	fleet     *fleet
+	naive     *naiveFleet // nil: no naive program runs
+	actions   *actions
+	gauge     *gauge
+	recording *recording   // nil: no picture is wanted
+	phase     atomic.Value // string
 }
 
 // execute keeps the nodes up around traffic, drain and audit. The parts beside them end in the opposite order of their start.
@@ -153,10 +153,10 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 	report := Report{Seed: r.options.Seed}
 	r.phase.Store("starting")
 	r.gauge = newGauge(r.database, r.naive, r.expected)
-	r.gauge.film = r.film
+	r.gauge.recording = r.recording
 	v := &view{
 		options: r.options, scene: r.scene, server: r.server, database: r.database, fleet: r.fleet, watcher: r.watcher,
-		gauge: r.gauge, diary: r.diary, started: time.Now(), phase: func() string { return r.phase.Load().(string) },
+		gauge: r.gauge, events: r.events, started: time.Now(), phase: func() string { return r.phase.Load().(string) },
 	}
 	stopWatching := background(ctx, r.watcher.run, r.gauge.run, v.run)
 	defer stopWatching()
@@ -171,13 +171,13 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 		return report, err
 	}
 	started := time.Now()
-	r.film.roll(started)
+	r.recording.begin(started)
 	faults, err := r.traffic(ctx)
 	if err != nil {
 		return report, err
 	}
 	ended := time.Now()
-	r.film.cut(ended)
+	r.recording.end(ended)
 	report.Duration = rounded(ended.Sub(started))
 	drained := r.drain(ctx)
 	r.phase.Store("stopping")
@@ -202,8 +202,8 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 	if drained != nil && !report.Clean() {
 		report.Findings = append(report.Findings, drained.Error())
 	}
-	if r.film != nil {
-		if err := os.WriteFile(r.options.Picture, []byte(r.film.picture(report)), 0o600); err != nil {
+	if r.recording != nil {
+		if err := os.WriteFile(r.options.Picture, []byte(r.recording.picture(report)), 0o600); err != nil {
 			return report, fmt.Errorf("write the picture: %w", err)
 		}
 	}
@@ -228,7 +228,7 @@ func background(ctx context.Context, work ...func(context.Context)) (stop func()
 func (r *run) awaitLeader(ctx context.Context) error {
 	deadline := time.Now().Add(firstLeader)
 	for !r.watcher.hasLed() {
-		if !pause(ctx, 20*time.Millisecond) && !r.watcher.hasLed() { // a term in the diary is reported
+		if !pause(ctx, 20*time.Millisecond) && !r.watcher.hasLed() { // a term in the event log is reported
 			return errStopped
 		}
 		if _, n := r.fleet.exits(); n != nil { // that soon: this cannot work
@@ -280,7 +280,7 @@ func (r *run) traffic(ctx context.Context) (faults, error) {
 // drain waits until the tables hold all writes, or fails after a time limit.
 func (r *run) drain(ctx context.Context) error {
 	r.phase.Store("flushing the rest")
-	r.diary.note("the traffic has stopped; waiting for the rest to be flushed")
+	r.events.note("the traffic has stopped; waiting for the rest to be flushed")
 	since := time.Now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
@@ -300,7 +300,7 @@ func (r *run) drain(ctx context.Context) error {
 	ctx, cancel = context.WithTimeout(ctx, naiveDrain)
 	defer cancel()
 	if err := r.naive.drained(ctx); err != nil {
-		r.diary.note("the naive program: %v", err)
+		r.events.note("the naive program: %v", err)
 	}
 	return nil
 }

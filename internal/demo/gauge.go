@@ -14,10 +14,10 @@ const (
 
 // gauge compares the tables with the acknowledged writes while the demo runs. The audit at the end does not rely on it.
 type gauge struct {
-	database *database
-	naive    *naiveFleet // nil: no naive program runs
-	expected *expected
-	film     *film // nil: no picture is wanted
+	database  *database
+	naive     *naiveFleet // nil: no naive program runs
+	expected  *expected
+	recording *recording // nil: no picture is wanted
 
 	served time.Duration // how long the nodes have been flushing
 	nodes  tally
@@ -51,7 +51,7 @@ func (g *gauge) run(ctx context.Context) {
 		g.mu.Lock()
 		if err == nil {
 			g.now = r
-			g.film.frame(r)
+			g.recording.frame(r)
 		}
 		g.now.trouble = err
 		g.mu.Unlock()

@@ -28,19 +28,19 @@ type naiveFleet struct {
 	program  string
 	environ  []string
 	dir      string
-	diary    *diary
+	events   *eventLog
 
 	mu        sync.Mutex
 	processes map[string]*os.Process // by name, while they run
 }
 
-func newNaiveFleet(ctx context.Context, o Options, dir string, s *server, d *database, log *diary) (*naiveFleet, error) {
+func newNaiveFleet(ctx context.Context, o Options, dir string, s *server, d *database, log *eventLog) (*naiveFleet, error) {
 	beside, err := d.beside(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	return &naiveFleet{
-		server: s, database: beside, program: o.Program, environ: nodeEnviron(o.Environ), dir: dir, diary: log,
+		server: s, database: beside, program: o.Program, environ: nodeEnviron(o.Environ), dir: dir, events: log,
 		processes: map[string]*os.Process{},
 	}, nil
 }
@@ -119,7 +119,7 @@ func (f *naiveFleet) wait(ctx context.Context, name string, cmd *exec.Cmd) {
 }
 
 // strike sends the naive leader the same signal as the leader of the nodes.
-func (f *naiveFleet) strike(ctx context.Context, sig syscall.Signal) {
+func (f *naiveFleet) fault(ctx context.Context, sig syscall.Signal) {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	c, err := f.server.dial(ctx)
@@ -135,7 +135,7 @@ func (f *naiveFleet) strike(ctx context.Context, sig syscall.Signal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := f.processes[name]; p != nil && p.Signal(sig) == nil { // it may have ended already
-		f.diary.note("%s, which has the lock of SET NX EX, has the same: %v", name, sig)
+		f.events.note("%s, which has the lock of SET NX EX, has the same: %v", name, sig)
 	}
 }
 

@@ -30,10 +30,10 @@ const (
 )
 
 // picture draws an SVG of a run and of the results of its audit.
-func (f *film) picture(r Report) string {
+func (f *recording) picture(r Report) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := &drawing{film: f, report: r, frames: f.shown()}
+	d := &drawing{recording: f, report: r, frames: f.shown()}
 	d.put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">`,
 		pictureWidth, axisAt+54)
 	d.put(`<title>A run of baton demo: %s</title>`, d.summary())
@@ -53,9 +53,9 @@ func (f *film) picture(r Report) string {
 
 type drawing struct {
 	strings.Builder
-	film   *film
-	report Report
-	frames []reading
+	recording *recording
+	report    Report
+	frames    []reading
 }
 
 func (d *drawing) put(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
@@ -68,7 +68,7 @@ func (d *drawing) text(x, y float64, color, attributes, format string, args ...a
 func (d *drawing) summary() string {
 	f := d.report.Failover
 	text := fmt.Sprintf("%.0f s of traffic, %d leaders killed, %d frozen",
-		d.film.span().Seconds(), d.report.Faults.Killed, d.report.Faults.Frozen)
+		d.recording.span().Seconds(), d.report.Faults.Killed, d.report.Faults.Frozen)
 	if f.Count > 0 {
 		text += fmt.Sprintf("; a lease of %.0f s; the next leader after %.1f s (median), %.1f s at most", ttl.Seconds(), *f.P50, *f.Max)
 	}
@@ -77,7 +77,7 @@ func (d *drawing) summary() string {
 
 // x is the position of a time.
 func (d *drawing) x(at time.Time) float64 {
-	part := at.Sub(d.film.began).Seconds() / d.film.span().Seconds()
+	part := at.Sub(d.recording.began).Seconds() / d.recording.span().Seconds()
 	return plotLeft + (plotRight-plotLeft)*min(max(part, 0), 1)
 }
 
@@ -88,21 +88,21 @@ func (d *drawing) lanes() {
 		y := float64(laneTop + i*laneHeight)
 		d.text(20, y+14, inkColor, "", "%s", id)
 		d.put(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#e4e7eb"/>`, plotLeft, plotRight, y+9, y+9)
-		for n, r := range d.film.reigns {
-			to := d.film.ended
-			if n+1 < len(d.film.reigns) {
-				to = d.film.reigns[n+1].from
+		for n, r := range d.recording.leaders {
+			to := d.recording.ended
+			if n+1 < len(d.recording.leaders) {
+				to = d.recording.leaders[n+1].from
 			}
 			if from, until := d.x(r.from), d.x(to); r.node == id && until > from {
 				d.bar(from, until, y, goodColor)
-				if struck, ok := d.film.struck(id, r.from, to); ok {
+				if struck, ok := d.recording.struck(id, r.from, to); ok {
 					d.bar(d.x(struck), until, y, idleColor)
 				}
 			}
 		}
-		for _, s := range d.film.strikes {
-			if s.node == id && !s.at.Before(d.film.began) && !s.at.After(d.film.ended) {
-				d.strike(d.x(s.at), y+9, s.how)
+		for _, s := range d.recording.faults {
+			if s.node == id && !s.at.Before(d.recording.began) && !s.at.After(d.recording.ended) {
+				d.fault(d.x(s.at), y+9, s.how)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (d *drawing) bar(from, until, y float64, color string) {
 	d.put(`<rect x="%.1f" y="%.1f" width="%.1f" height="14" rx="3" fill="%s"/>`, from, y+2, until-from, color)
 }
 
-func (d *drawing) strike(x, y float64, how syscall.Signal) {
+func (d *drawing) fault(x, y float64, how syscall.Signal) {
 	if how == syscall.SIGSTOP {
 		d.put(`<rect x="%.1f" y="%.1f" width="9" height="14" fill="%s" stroke="#ffffff"/>`, x-4.5, y-7, writtenColor)
 		return
@@ -173,9 +173,9 @@ func (d *drawing) axis() {
 	for _, at := range []int{flowTop + flowHeight, axisAt} {
 		d.put(`<line x1="%d" x2="%d" y1="%d" y2="%d" stroke="#cbd2d9"/>`, plotLeft, plotRight, at, at)
 	}
-	step := tickStep(d.film.span())
-	for t := time.Duration(0); t <= d.film.span(); t += step {
-		d.text(d.x(d.film.began.Add(t)), axisAt+18, mutedColor, `text-anchor="middle"`, "%.0f s", t.Seconds())
+	step := tickStep(d.recording.span())
+	for t := time.Duration(0); t <= d.recording.span(); t += step {
+		d.text(d.x(d.recording.began.Add(t)), axisAt+18, mutedColor, `text-anchor="middle"`, "%.0f s", t.Seconds())
 	}
 	d.text(20, axisAt+42, mutedColor, `font-size="12"`,
 		"Drawn by “baton demo --picture” from a real run: three processes, and an auditor that compares every value at the end.")

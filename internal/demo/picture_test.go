@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// What the audit found is in the picture, and what the film saw: who led, how it ended, the naive program.
+// What the audit found is in the picture, and what the recording saw: who led, how it ended, the naive program.
 func TestPictureShowsWhatTheRunWas(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
-	f := &film{}
+	f := &recording{}
 	f.leads("node-1", at(-2))
-	f.roll(at(0))
-	f.strike("node-1", at(3), syscall.SIGKILL)
-	f.strike("node-2", at(4), 0) // it ended by itself
+	f.begin(at(0))
+	f.fault("node-1", at(3), syscall.SIGKILL)
+	f.fault("node-2", at(4), 0) // it ended by itself
 	f.leads("node-2", at(5))
 	f.leads("node-2", at(6))
-	f.strike("node-2", at(7), syscall.SIGSTOP)
+	f.fault("node-2", at(7), syscall.SIGSTOP)
 	for i := range 11 {
 		r := reading{at: at(i), naive: damage{lost: int64(10 * i), twice: int64(i)}}
 		r.written.Counters, r.flushed.Counters = int64(100*i), int64(90*i)
 		f.frame(r)
 	}
-	f.cut(at(10))
+	f.end(at(10))
 	half := 1.5
 	text := f.picture(Report{
 		Written: amount{Counters: 1000}, Flushed: amount{Counters: 1000}, Faults: faults{Killed: 1, Frozen: 1},
@@ -84,16 +84,16 @@ func TestRunDrawsItsPicture(t *testing.T) {
 	}
 }
 
-// A demo may run for days: its film keeps as many frames as the picture can show, evenly over the time.
+// A demo may run for days: its recording keeps as many frames as the picture can show, evenly over the time.
 func TestFilmKeepsFewFrames(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
-	f := &film{}
-	f.roll(began)
+	f := &recording{}
+	f.begin(began)
 	const readings = 100_000
 	for i := range readings {
 		f.frame(reading{at: began.Add(time.Duration(i) * gaugeEvery)})
 	}
-	f.cut(began.Add(readings * gaugeEvery))
+	f.end(began.Add(readings * gaugeEvery))
 	frames := f.shown()
 	if len(frames) < mostFrames/2 || len(frames) > mostFrames {
 		t.Fatalf("%d frames, want %d to %d", len(frames), mostFrames/2, mostFrames)

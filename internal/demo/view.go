@@ -24,7 +24,7 @@ type view struct {
 	fleet    *fleet
 	watcher  *watcher
 	gauge    *gauge
-	diary    *diary
+	events   *eventLog
 	started  time.Time
 	phase    func() string
 }
@@ -93,7 +93,7 @@ func (v *view) frame() {
 	if height < len(lines)+6 {
 		lines = slices.DeleteFunc(lines, func(l line) bool { return l.text == "" })
 	}
-	for _, e := range v.diary.last(max(0, height-1-len(lines))) {
+	for _, e := range v.events.last(max(0, height-1-len(lines))) {
 		lines = append(lines, line{"  " + e.at.Format(time.TimeOnly) + "  " + e.text, plain})
 	}
 	var b strings.Builder
@@ -109,7 +109,7 @@ func (v *view) frame() {
 	_, _ = io.WriteString(v.options.Screen, b.String())
 }
 
-// lines is the whole screen without the events, which come last.
+// lines is the whole screen without the event log, which come last.
 func (v *view) lines(width int) []line {
 	now, terms, failovers, trouble := v.watcher.state()
 	if trouble != nil {

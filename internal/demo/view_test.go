@@ -23,7 +23,7 @@ func screenOf(t *testing.T, width, height int) (*view, *strings.Builder) {
 		f.nodes = append(f.nodes, n)
 	}
 	f.nodes[2].cmd, f.nodes[2].state = nil, nodeDown
-	d := &diary{}
+	d := &eventLog{}
 	for range 20 {
 		d.note("node-1: won, %s", strings.Repeat("with a very long reason ", 10))
 	}
@@ -32,7 +32,7 @@ func screenOf(t *testing.T, width, height int) (*view, *strings.Builder) {
 	return &view{
 		scene: syncScene(), options: Options{Program: "/usr/bin/baton", Screen: &Screen{Writer: &out, Size: func() (int, int) { return width, height }}},
 		server: &server{what: "embedded, redis://127.0.0.1:40000/0"}, database: &database{what: "SQLite, /tmp/baton-demo-1234567890/demo.db"},
-		fleet: f, watcher: w, gauge: &gauge{naive: &naiveFleet{}}, diary: d, started: time.Now(), phase: func() string { return phaseRunning },
+		fleet: f, watcher: w, gauge: &gauge{naive: &naiveFleet{}}, events: d, started: time.Now(), phase: func() string { return phaseRunning },
 	}, &out
 }
 

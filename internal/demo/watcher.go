@@ -34,9 +34,9 @@ type moment struct {
 
 // watcher reads the election from outside: the leader, the number of terms, and the times without a leader.
 type watcher struct {
-	server *server
-	diary  *diary
-	film   *film // nil: no picture is wanted
+	server    *server
+	events    *eventLog
+	recording *recording // nil: no picture is wanted
 
 	mu        sync.Mutex
 	now       moment
@@ -57,7 +57,9 @@ type outage struct {
 	since       time.Time
 }
 
-func newWatcher(s *server, d *diary) *watcher { return &watcher{server: s, diary: d, lastEvent: "0"} }
+func newWatcher(s *server, d *eventLog) *watcher {
+	return &watcher{server: s, events: d, lastEvent: "0"}
+}
 
 // run watches until ctx ends.
 func (w *watcher) run(ctx context.Context) {
@@ -137,7 +139,7 @@ func (w *watcher) saw(now moment, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = now
-	w.film.leads(now.node, at)
+	w.recording.leads(now.node, at)
 	if at.Sub(w.stripAt) >= stripEvery {
 		w.stripAt = at
 		w.strip = append(w.strip, now.node)
@@ -160,7 +162,7 @@ func (w *watcher) down(id string, at time.Time, how syscall.Signal) {
 	defer w.mu.Unlock()
 	if w.outage == nil && w.now.owner != "" && w.now.node == id {
 		w.outage = &outage{w.now.owner, id, at}
-		w.film.strike(id, at, how)
+		w.recording.fault(id, at, how)
 	}
 }
 
@@ -187,7 +189,7 @@ func (w *watcher) succeeded(id string) bool {
 	return w.outage == nil || w.outage.node != id
 }
 
-func (w *watcher) note(format string, args ...any) { w.diary.note(format, args...) }
+func (w *watcher) note(format string, args ...any) { w.events.note(format, args...) }
 
 // state is a copy of the watcher's state.
 func (w *watcher) state() (now moment, terms int, failovers []time.Duration, trouble error) {
@@ -220,14 +222,14 @@ func (w *watcher) wonOne() int {
 	return w.won
 }
 
-// hasLed reports whether a term was seen, or is in the diary.
+// hasLed reports whether a term was seen, or is in the event log.
 func (w *watcher) hasLed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.terms > 0 || w.won > 0
 }
 
-// readEvents puts new events of the election's history into the diary.
+// readEvents puts new events of the election's history into the event log.
 func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
 	entries, err := redis.Values(redis.DoContext(conn, ctx, "XRANGE", "{"+w.server.lockKey()+"}:events", "("+w.lastEvent, "+"))
 	if err != nil {
@@ -251,7 +253,7 @@ func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
 		if fields["reason"] != "" {
 			text += " (" + fields["reason"] + ")"
 		}
-		w.diary.note("%s", text)
+		w.events.note("%s", text)
 	}
 	return nil
 }

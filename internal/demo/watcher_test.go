@@ -34,7 +34,7 @@ func TestFailoverIsFromTheLeadersEndToTheNextTerm(t *testing.T) {
 		{"never ends", []step{{0, "lock", "n1", "A"}, {10, "down", "n1", ""}, {100, "free", "", ""}}, 1, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWatcher(nil, &diary{})
+			w := newWatcher(nil, &eventLog{})
 			now := time.Now()
 			for _, s := range c.steps {
 				now = now.Add(time.Duration(s.after) * time.Millisecond)

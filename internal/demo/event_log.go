@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// diary holds the events of a run, for the screen or the log.
-type diary struct {
+// eventLog holds the events of a run, for the screen or the log.
+type eventLog struct {
 	log io.Writer // nil if there is a screen
 
 	mu      sync.Mutex
@@ -20,9 +20,9 @@ type entry struct {
 	text string
 }
 
-const diaryKept = 100
+const eventsKept = 100
 
-func (d *diary) note(format string, args ...any) {
+func (d *eventLog) note(format string, args ...any) {
 	e := entry{time.Now(), fmt.Sprintf(format, args...)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -30,11 +30,11 @@ func (d *diary) note(format string, args ...any) {
 		_, _ = fmt.Fprintf(d.log, "%s  %s\n", e.at.Format(time.TimeOnly), e.text)
 	}
 	d.entries = append(d.entries, e)
-	d.entries = d.entries[max(0, len(d.entries)-diaryKept):]
+	d.entries = d.entries[max(0, len(d.entries)-eventsKept):]
 }
 
 // last returns the latest n entries, the newest first.
-func (d *diary) last(n int) []entry {
+func (d *eventLog) last(n int) []entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []entry

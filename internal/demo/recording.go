@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// film records a run for its picture. A nil film records nothing.
-type film struct {
+// recording records a run for its picture. A nil recording records nothing.
+type recording struct {
 	mu      sync.Mutex
 	began   time.Time // of the traffic
 	ended   time.Time
-	reigns  []reign
-	strikes []strike
+	leaders []leaderSpan
+	faults  []leaderFault
 	frames  []reading
 	every   int // one of that many readings becomes a frame
 	passed  int // readings since the last frame
 }
 
-// mostFrames bounds the frames of a film: it is more than the picture has pixels across, and a demo may run for days.
+// mostFrames bounds the frames of a recording: it is more than the picture has pixels across, and a demo may run for days.
 const mostFrames = 1000
 
 // openPicture refuses a file that cannot be written, before the run that it would show.
@@ -33,21 +33,21 @@ func openPicture(name string) error {
 	return file.Close()
 }
 
-// reign is a time with the same leader; node is "" while none leads.
-type reign struct {
+// leaderSpan is a time with the same leader; node is "" while none leads.
+type leaderSpan struct {
 	node string
 	from time.Time
 }
 
-// strike is a leader's death or freeze.
-type strike struct {
+// leaderFault is a leader's death or freeze.
+type leaderFault struct {
 	node string
 	at   time.Time
 	how  syscall.Signal
 }
 
-// roll begins the time that the picture shows, and cut ends it.
-func (f *film) roll(at time.Time) {
+// begin begins the time that the picture shows, and end ends it.
+func (f *recording) begin(at time.Time) {
 	if f != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -55,7 +55,7 @@ func (f *film) roll(at time.Time) {
 	}
 }
 
-func (f *film) cut(at time.Time) {
+func (f *recording) end(at time.Time) {
 	if f != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -64,29 +64,29 @@ func (f *film) cut(at time.Time) {
 }
 
 // leads records the leader at a time.
-func (f *film) leads(node string, at time.Time) {
+func (f *recording) leads(node string, at time.Time) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n := len(f.reigns); n == 0 || f.reigns[n-1].node != node {
-		f.reigns = append(f.reigns, reign{node, at})
+	if n := len(f.leaders); n == 0 || f.leaders[n-1].node != node {
+		f.leaders = append(f.leaders, leaderSpan{node, at})
 	}
 }
 
-func (f *film) strike(node string, at time.Time, how syscall.Signal) {
+func (f *recording) fault(node string, at time.Time, how syscall.Signal) {
 	if f == nil || how == 0 {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.strikes = append(f.strikes, strike{node, at, how})
+	f.faults = append(f.faults, leaderFault{node, at, how})
 }
 
-// struck is the time of a node's strike between two times.
-func (f *film) struck(node string, from, to time.Time) (time.Time, bool) {
-	for _, s := range f.strikes {
+// struck is the time of a node's fault between two times.
+func (f *recording) struck(node string, from, to time.Time) (time.Time, bool) {
+	for _, s := range f.faults {
 		if s.node == node && !s.at.Before(from) && s.at.Before(to) {
 			return s.at, true
 		}
@@ -94,7 +94,7 @@ func (f *film) struck(node string, from, to time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (f *film) frame(r reading) {
+func (f *recording) frame(r reading) {
 	if f == nil {
 		return
 	}
@@ -116,9 +116,9 @@ func (f *film) frame(r reading) {
 }
 
 // span is how long the traffic lasted.
-func (f *film) span() time.Duration { return f.ended.Sub(f.began) }
+func (f *recording) span() time.Duration { return f.ended.Sub(f.began) }
 
 // shown are the frames of the time that the picture shows.
-func (f *film) shown() []reading {
+func (f *recording) shown() []reading {
 	return slices.DeleteFunc(slices.Clone(f.frames), func(r reading) bool { return r.at.Before(f.began) || r.at.After(f.ended) })
 }
