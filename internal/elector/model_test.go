@@ -44,8 +44,8 @@ func (w *weather) fault(string) fakelock.Fault {
 	return f
 }
 
-// delay is one that changes all the time, or none.
-func (w *weather) delay() time.Duration {
+// acquireDelay is one that changes all the time, or none.
+func (w *weather) acquireDelay() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, w.delay(time.Second)-500*time.Millisecond)
@@ -79,7 +79,7 @@ func contend(t *testing.T, seed uint64) {
 		lead := func(ctx context.Context, term *elector.Term) error { return w.Act(ctx, id, term) }
 		// Each has heard of a term: a store that restarts empty is not a new one.
 		n := startWith(t, id, s.Node(id, sky.fault), lead, elector.Config{
-			Floor: 1, Hints: s.Hints(), AcquireDelay: sky.delay,
+			Floor: 1, Hints: s.Hints(), AcquireDelay: sky.acquireDelay,
 		})
 		nodes = append(nodes, n)
 	}
