@@ -15,6 +15,9 @@ const (
 	clusterMasters     = 3
 	clusterSlots       = 16384
 	clusterNodeTimeout = 1500 * time.Millisecond
+	// patientNodeTimeout is that of a Cluster of one test until the test waits for a failover. A node that has no processor for two
+	// seconds is not dead.
+	patientNodeTimeout = time.Minute
 )
 
 // RedisClusterDaemon is a Redis Cluster of three masters with a replica each, for
@@ -129,6 +132,9 @@ func (c *RedisClusterDaemon) AwaitOwner(key string, not *RedisDaemon) (owner *Re
 	if err != nil {
 		return nil, err
 	}
+	if not != nil {
+		_ = c.setNodeTimeout(clusterNodeTimeout) // the node that was killed does not answer
+	}
 	err = await(failoverWithin, fmt.Sprintf("a node serves %q", key), func() error {
 		if owner, err = c.claimant(slot); err != nil {
 			return err
@@ -139,6 +145,14 @@ func (c *RedisClusterDaemon) AwaitOwner(key string, not *RedisDaemon) (owner *Re
 		return owner.clusterOK()
 	})
 	return owner, err
+}
+
+// setNodeTimeout sets how long a node must be silent until the others take it for dead.
+func (c *RedisClusterDaemon) setNodeTimeout(d time.Duration) error {
+	return each(c.members, func(r *RedisDaemon) error {
+		_, err := r.do("CONFIG", "SET", "cluster-node-timeout", d.Milliseconds())
+		return err
+	})
 }
 
 // claimant is the master that says it has the slot. An old one that does not know
@@ -220,7 +234,7 @@ func (c *RedisClusterDaemon) Slot(key string) (slot int, err error) {
 }
 
 // RedisCluster is a Redis Cluster that one test has to itself. A master that is killed or
-// frozen is replaced by its replica within two to five seconds.
+// frozen is replaced by its replica within two to five seconds once the test waits for that by AwaitOwner.
 type RedisCluster struct {
 	daemon *RedisClusterDaemon
 	group  testGroup

@@ -82,6 +82,9 @@ func (l *redisLeases) leaseCluster(opts []RedisOption) (c *RedisClusterDaemon, e
 		if c, err = RunCluster("", opts...); err != nil {
 			return nil, nil, err
 		}
+		if err := c.setNodeTimeout(patientNodeTimeout); err != nil {
+			return nil, nil, c.fail(err)
+		}
 		return c, c.Stop, nil
 	}
 	for c = l.takeCluster(); c != nil; c = l.takeCluster() {
@@ -99,6 +102,9 @@ func (l *redisLeases) leaseCluster(opts []RedisOption) (c *RedisClusterDaemon, e
 		if err := each(c.members, (*RedisDaemon).beginLeases); err != nil {
 			return nil, nil, c.fail(err)
 		}
+	}
+	if err := c.setNodeTimeout(patientNodeTimeout); err != nil {
+		return nil, nil, c.fail(err)
 	}
 	return c, func() error {
 		if slices.ContainsFunc(c.members, func(r *RedisDaemon) bool { return r.disturbed() }) || each(c.members, (*RedisDaemon).renewNode) != nil {
