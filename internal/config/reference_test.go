@@ -54,7 +54,7 @@ func reference(t *testing.T) string {
 <!-- Written by: go test ./internal/config -run Reference -update. Do not edit: the comments of internal/config say all of it. -->
 
 One YAML file, ` + "`/etc/baton/baton.yaml`" + `, the same on all nodes of one election; only ` + "`node`" + ` may differ. ` + "`baton config init`" + ` writes one to
-begin with, ` + "`baton config check`" + ` names every mistake with its line, ` + "`baton config show`" + ` prints what is in effect,
+begin with, ` + "`baton config check`" + ` names every mistake with its line, ` + "`baton config show`" + ` prints the settings in effect,
 ` + "`baton config schema`" + ` prints what [editors](../how-to/editor.md) complete and check it by.
 
 - A key that does not exist is an error. So is one that is set twice, an anchor, an alias and a merge key.
