@@ -35,6 +35,8 @@
 //     that have left the group go on. If Run's process is killed as well, so does the group.
 //   - The warden is stopped, too: a timer of the kernel makes it go on (SIGCONT) in
 //     time to keep the deadline.
+//   - The command forks faster than it can be killed, as a fork bomb does: all of its processes are stopped (SIGSTOP) before
+//     the first is killed, so that none forks into the room that another leaves.
 //   - The command's time is over before the warden comes to start it, since one of them stood
 //     still: it is not begun.
 //   - Killed is not dead while the kernel does not let go of a process, as with a

@@ -58,25 +58,23 @@ func finished(pid int) bool {
 // killRest kills all that is below us until nothing is left.
 func killRest() {
 	const longest = time.Second // between two sweeps: a process that the kernel holds may take long
+	none, s := reap(0), sweeper{}
+	known := map[int]bool{}
 	for pause := killAgain; ; pause = min(2*pause, longest) {
-		signalEach(descendants(os.Getpid()), syscall.SIGKILL)
-		if reapEnded() {
-			return
+		killed := s.sweep()
+		for _, pid := range killed {
+			if !known[pid] {
+				pause = killAgain // it forks
+			}
 		}
-		time.Sleep(pause)
-	}
-}
-
-// reapEnded waits for the children that have ended. It reports whether none is left.
-func reapEnded() bool {
-	for {
-		pid, err := syscall.Wait4(-1, nil, syscall.WALL|syscall.WNOHANG, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return true
-		case pid == 0:
-			return false
+		clear(known)
+		for _, pid := range killed {
+			known[pid] = true
+		}
+		select {
+		case <-none:
+			return
+		case <-time.After(pause):
 		}
 	}
 }

@@ -35,9 +35,9 @@ func descendants(root int) []int {
 }
 
 // listed is descendants as the kernel lists them for each process: quick, however
-// many others there are, but it may leave out some while others end. It reports
-// whether this kernel has such lists.
-func listed(root int) (found []int, ok bool) {
+// many others there are, but it may leave out some while others end. It calls each as
+// soon as it has read a process. It reports whether this kernel has such lists.
+func listed(root int, each func(pid int)) (found []int, ok bool) {
 	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 		tasks := "/proc/" + strconv.Itoa(queue[0]) + "/task/"
 		dir, err := os.Open(tasks)
@@ -51,6 +51,7 @@ func listed(root int) (found []int, ok bool) {
 			ok = ok || err == nil
 			for word := range bytes.FieldsSeq(text) {
 				if pid, err := strconv.Atoi(string(word)); err == nil {
+					each(pid)
 					queue, found = append(queue, pid), append(found, pid)
 				}
 			}

@@ -127,7 +127,7 @@ type warden struct {
 	until  Instant // everything must be dead
 	killAt Instant // a stop's grace is over
 	swept  Instant // SIGKILL was last sent to all
-	sweeps int
+	sweeper
 }
 
 // attend returns when there is nothing left to watch over.
@@ -237,22 +237,12 @@ func (w *warden) act() {
 	}
 }
 
-// thorough is how often a sweep looks at every process there is, since the kernel's
-// lists may leave some out: with hundreds of wardens that sweep at the same time that
-// would else be all that the machine does.
-const thorough = 4
-
-// sweep kills all that can be found. What forks meanwhile is found by the next one.
+// sweep kills all that can be found.
 func (w *warden) sweep() {
-	w.sweeps++
 	if !w.ended && w.setup.Group == 0 {
 		_ = syscall.Kill(-w.pid, syscall.SIGKILL) // all of the group at once, before it can fork
 	}
-	if found, ok := listed(os.Getpid()); ok && w.sweeps%thorough != 0 {
-		signalEach(found, syscall.SIGKILL)
-		return
-	}
-	signalEach(descendants(os.Getpid()), syscall.SIGKILL)
+	w.sweeper.sweep()
 }
 
 // exited notes how the command ended. It reports whether there is nothing left to do.
