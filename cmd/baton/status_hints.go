@@ -215,7 +215,11 @@ func nodeWords(p diagnose.Problem, s diagnose.Snapshot) string {
 		if n.ClockOffset() < 0 {
 			how = "behind"
 		}
-		return fmt.Sprintf("the clock of %s is %s %s that of Redis", n.ID, text.Duration(n.ClockOffset().Abs()), how)
+		words := fmt.Sprintf("the clock of %s is %s %s that of Redis", n.ID, text.Duration(n.ClockOffset().Abs()), how)
+		if n.SlotsByRedis() {
+			words += ": its slots come by the clock of Redis"
+		}
+		return words
 	}
 	return string(p.Code)
 }

@@ -21,6 +21,7 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	var b strings.Builder
 	s := diagnose.Snapshot{LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"}, Nodes: []diagnose.Node{
 		{ID: "db1", State: "leading", ClockAhead: 900 * text.Millisecond}, {ID: "db2", State: "standby", Twin: "other"}, {ID: "db3", State: "standby", ClockAhead: -2500 * text.Millisecond}, {ID: "db4", State: "standby", ClockAhead: 9000 * text.Millisecond, Stale: true, LastSeenAgo: 70000 * text.Millisecond},
+		{ID: "db5", State: "standby", ClockAhead: 90000 * text.Millisecond},
 	}}
 	if err := printStatus(show.SheetOf(&b, true, 0), s); err != nil {
 		t.Fatal(err)
@@ -28,6 +29,7 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	for _, want := range []string{
 		"\x1b[31mtwo processes have the node.id db2: stop one of them\x1b[0m  → \x1b[1mbaton doctor",
 		"\x1b[33mthe clock of db3 is 2.5s behind that of Redis\x1b[0m",
+		"\x1b[33mthe clock of db5 is 1m30s ahead of that of Redis: its slots come by the clock of Redis\x1b[0m",
 		"db4 is silent: not seen for 1m10s",
 	} {
 		if !strings.Contains(b.String(), want) {

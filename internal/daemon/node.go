@@ -102,7 +102,7 @@ func newNode(c config.Config, o Options, traces *trace.Settings) *node {
 	work.ShowLateAfter(n.metrics, c)
 	n.subscriber = newSubscriber()
 	n.identity = identity.New(n.id, log)
-	n.clock = work.NewClock(log.Named("clock"))
+	n.clock = work.NewClock(log.Named("clock"), n.identity.ClockIs)
 	n.notifications = alert.New(c, site.NewID, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
 	n.turns = job.NewTurns()

@@ -60,7 +60,7 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				cfg := config.Default()
 				runner := work.NewRunner(ledger, work.RunnerOptions{
 					Drain: cfg.Election.Drain, Logger: zap.NewNop(), Metrics: metrics.New("test", nil), Notes: &alert.Notifications{},
-					Clock: work.NewClock(zap.NewNop()), Idle: c.settle,
+					Clock: work.NewClock(zap.NewNop(), nil), Idle: c.settle,
 				})
 				var late time.Duration // by which the term returned after its hard stop
 				var died atomic.Int32

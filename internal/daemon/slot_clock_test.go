@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"encoding/json"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
+	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
 
@@ -42,6 +44,23 @@ func TestAHostWhoseClockIsWrongGoesByThatOfRedis(t *testing.T) {
 			if n := r.logs.FilterMessageSnippet("slots come by the clock of redis").Len(); n != 1 {
 				t.Errorf("it was told %d times", n)
 			}
+			// The others hear of a leap as soon as it is found: nothing reads the list of nodes for minutes.
+			server.StepClock(-2 * ahead)
+			testsupport.Await(t, "the leap in the list of nodes", func() bool {
+				nodes, err := redis.StringMap(conn.Do("HGETALL", "{baton}:nodes"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, text := range nodes {
+					var p redislock.Presence
+					if err := json.Unmarshal([]byte(text), &p); err != nil {
+						t.Fatal(err)
+					}
+					off := time.Duration(p.ClockMS)*time.Millisecond - 2*ahead
+					return off.Abs() < soon
+				}
+				return false
+			})
 			r.endsWell()
 		})
 	}

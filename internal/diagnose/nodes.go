@@ -3,6 +3,8 @@ package diagnose
 import (
 	"slices"
 	"time"
+
+	"baton/internal/job"
 )
 
 // ClockOff is the offset from which a clock counts as wrong: the leader's clock decides the slots.
@@ -10,6 +12,9 @@ const ClockOff = time.Second
 
 // ClockOffset is how far the clock of the node's host is ahead of that of Redis.
 func (n Node) ClockOffset() time.Duration { return n.ClockAhead.Duration() }
+
+// SlotsByRedis reports whether the clock of the node's host is so wrong that its slots come by the clock of Redis.
+func (n Node) SlotsByRedis() bool { return n.ClockOffset().Abs() > job.WrongClock }
 
 // IsClockOff reports whether the clock of the node's host is wrong.
 func (n Node) IsClockOff() bool { return n.ClockOffset().Abs() >= ClockOff }

@@ -11,6 +11,7 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/tasks"
 	"baton/internal/flush/source/staging"
+	"baton/internal/job"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -97,8 +98,12 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 			if offset < 0 {
 				how = "behind"
 			}
+			effect := "slots start early or late by as much"
+			if offset.Abs() > job.WrongClock {
+				effect = "slots come by the clock of Redis, and the times in its log are wrong"
+			}
 			r.add(SeverityWarning, fmt.Sprintf("its clock is %v %s that of Redis", offset.Abs().Round(100*time.Millisecond), how),
-				"nothing is lost: leases do not go by clocks. But while it leads, slots start early or late by as much",
+				"nothing is lost: leases do not go by clocks. But while it leads, "+effect,
 				"run chrony or another NTP client on that host")
 		}
 		if leads >= 0 && n.Version != p.Nodes[leads].Version {

@@ -194,6 +194,7 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 	}{
 		"a clock that is as good as right":    {[]redislock.Node{node("lead", "2", own, clockTolerance)}, ""},
 		"a clock that is ahead":               {[]redislock.Node{node("lead", "2", own, clockTolerance+time.Millisecond)}, `warning node "lead" its clock is 1s ahead of`},
+		"a clock that slots do not come by":   {[]redislock.Node{node("lead", "2", own, -time.Minute)}, `warning node "lead" its clock is 1m0s behind that of Redis nothing is lost: leases do not go by clocks. But while it leads, slots come by the clock of Redis`},
 		"another node's file":                 {[]redislock.Node{node("lead", "2", "x", 0), node("else", "2", "x", 0)}, ""},
 		"a node that is seen in time":         {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), redislock.GoneAfter)}, `info node "old" its version`},
 		"a node that is gone":                 {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), redislock.GoneAfter+time.Millisecond)}, ""},
@@ -205,7 +206,7 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 		all := judgeNodes(redislock.Picture{Now: now, Owner: "o", Leader: "lead", Nodes: s.nodes}, c)
 		told := ""
 		for _, f := range all {
-			told += string(f.Severity) + " " + f.Subject + " " + f.What
+			told += string(f.Severity) + " " + f.Subject + " " + f.What + " " + f.Consequence
 		}
 		if s.want == "" && told != "" || !strings.HasPrefix(told, s.want) || len(all) > 1 {
 			t.Errorf("%s: %q, want %q", name, told, s.want)

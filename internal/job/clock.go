@@ -9,6 +9,9 @@ import (
 	"baton/internal/job/schedule"
 )
 
+// WrongClock is a difference to the ledger's clock that sound hosts never have. Above it, slots come by the ledger's clock.
+const WrongClock = 5 * time.Second
+
 // checkClock notes progress, and adjusts the jobs when the wall clock has jumped.
 func (s *session) checkClock(before instant) instant {
 	now := instant{clock: time.Now(), wall: s.now()}

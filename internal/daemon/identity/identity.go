@@ -58,6 +58,22 @@ func (i *Identity) Describe(p *redislock.Presence) {
 	p.Instance, p.Twin, p.ClockMS = i.instance, i.twin, i.offset.Milliseconds()
 }
 
+// ClockIs notes how far this host's clock is ahead of Redis', and has the others informed. The list of nodes may not be read for minutes.
+func (i *Identity) ClockIs(ahead time.Duration) {
+	i.mu.Lock()
+	i.offset = ahead.Round(10 * time.Millisecond)
+	i.mu.Unlock()
+	i.inform()
+}
+
+// inform has the others informed soon.
+func (i *Identity) inform() {
+	select {
+	case i.changed <- struct{}{}:
+	default: // they are to be informed already
+	}
+}
+
 // compare compares the entries of the list with this process. An entry under its id
 // that another process has written since the last reading is a twin's: one that is older may be
 // left from an earlier process. changed says that the others should be informed.
@@ -110,10 +126,7 @@ func (e election) Picture(ctx context.Context, events int) (redislock.Picture, e
 		return p, err
 	}
 	if e.identity.compare(p, sent.Add(took/2)) {
-		select {
-		case e.identity.changed <- struct{}{}:
-		default: // it is to be sent already
-		}
+		e.identity.inform()
 	}
 	return p, nil
 }

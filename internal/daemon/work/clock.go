@@ -7,12 +7,11 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/job"
 	"baton/internal/redisledger"
 )
 
 const (
-	// wrongClock is a difference that clocks of sound hosts never have.
-	wrongClock = 5 * time.Second
 	// clockStep is the least change of the correction that counts: a slow answer is dated no better than that.
 	clockStep = time.Second
 	// clockEvery is how often the clocks are compared while they agree.
@@ -26,6 +25,7 @@ const (
 // slots by its own clock, and a host whose clock is off by an hour would claim none, or those of an hour ago.
 type Clock struct {
 	log    *zap.Logger
+	tell   func(ahead time.Duration)
 	behind atomic.Int64  // added to the host's clock
 	set    chan struct{} // tells the jobs that behind has changed
 	doubts chan chan<- bool
@@ -33,9 +33,9 @@ type Clock struct {
 	asked  chan struct{} // closed once the ledger has answered, or has not in time
 }
 
-// NewClock uses the host's clock until the first comparison.
-func NewClock(log *zap.Logger) *Clock {
-	return &Clock{log: log, set: make(chan struct{}, 1), doubts: make(chan chan<- bool), over: make(chan struct{}), asked: make(chan struct{})}
+// NewClock uses the host's clock until the first comparison. It calls tell, if set, when this host's clock has become wrong or right.
+func NewClock(log *zap.Logger, tell func(ahead time.Duration)) *Clock {
+	return &Clock{log: log, tell: tell, set: make(chan struct{}, 1), doubts: make(chan chan<- bool), over: make(chan struct{}), asked: make(chan struct{})}
 }
 
 // Now is the present time for slots.
@@ -95,14 +95,17 @@ func (c *Clock) compare(ctx context.Context, ledger *redisledger.Ledger, within 
 
 // heard notes how far this host's clock is behind the ledger's.
 func (c *Clock) heard(behind time.Duration) {
-	before := time.Duration(c.behind.Load())
-	if behind.Abs() <= wrongClock {
+	ahead, before := -behind, time.Duration(c.behind.Load())
+	if behind.Abs() <= job.WrongClock {
 		behind = 0
 	}
 	if (behind - before).Abs() < clockStep {
 		return
 	}
 	c.behind.Store(int64(behind))
+	if c.tell != nil {
+		c.tell(ahead)
+	}
 	select {
 	case c.set <- struct{}{}:
 	default: // they have not looked since the last change

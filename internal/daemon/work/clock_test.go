@@ -10,7 +10,8 @@ import (
 // Jumps of the clock that slots come by are told, and cost: it stays what it is while the
 // other one drifts, or is dated a little wrong.
 func TestTheClockOfSlotsIsChangedWhereItMust(t *testing.T) {
-	c := NewClock(zap.NewNop())
+	var told time.Duration
+	c := NewClock(zap.NewNop(), func(ahead time.Duration) { told = ahead })
 	changed := func() bool {
 		select {
 		case <-c.WasSet():
@@ -26,8 +27,11 @@ func TestTheClockOfSlotsIsChangedWhereItMust(t *testing.T) {
 	} {
 		before := time.Duration(c.behind.Load())
 		c.heard(step.behind)
-		if told := changed(); told != (step.want != before) {
-			t.Errorf("%v behind, after %v: the jobs are told of a change: %t", step.behind, before, told)
+		if heard := changed(); heard != (step.want != before) {
+			t.Errorf("%v behind, after %v: the jobs are told of a change: %t", step.behind, before, heard)
+		}
+		if step.want != before && told != -step.behind {
+			t.Errorf("%v behind: the others are told that it is %v ahead", step.behind, told)
 		}
 		if got := time.Duration(c.behind.Load()); got != step.want {
 			t.Errorf("%v behind: the clock is put forward by %v, want %v", step.behind, got, step.want)
