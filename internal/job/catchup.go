@@ -72,10 +72,10 @@ func (m *machine) skip(last time.Time) {
 	if !m.next.IsZero() && !m.next.After(last) {
 		m.slots.prev, m.next = last, m.job.Schedule.Next(last)
 	}
-	line := m.line[:0:0]
-	for _, it := range m.line {
+	kept := m.queued[:0:0]
+	for _, it := range m.queued {
 		if !it.slotted() || it.run.Slot.After(last) {
-			line = append(line, it)
+			kept = append(kept, it)
 		}
 	}
 	held := m.held[:0:0]
@@ -89,7 +89,7 @@ func (m *machine) skip(last time.Time) {
 			held = append(held, missed)
 		}
 	}
-	m.line, m.held, m.slots.backlog.After = line, held, latest(m.slots.backlog.After, last)
+	m.queued, m.held, m.slots.backlog.After = kept, held, latest(m.slots.backlog.After, last)
 	m.slots.begunThisTerm = m.slotWaits() || len(m.held) > 0
 }
 
@@ -127,7 +127,7 @@ func (m *machine) resumeRetry(r *Retrial, p plan.Decision) {
 	})
 	again := &retrial{Retrial: *r, rerun: m.job.OnLost == plan.OnLostRerun}
 	if fate == plan.First { // before the backlog, but behind an order that waits already
-		m.line = append(m.line, again.item(m))
+		m.queued = append(m.queued, again.item(m))
 		return
 	}
 	m.repeat(again, fate)
@@ -142,6 +142,6 @@ func (m *machine) repeat(r *retrial, fate plan.Fate) {
 	case plan.Pending:
 		m.retry = r
 	case plan.First:
-		m.line = append([]*item{r.item(m)}, m.line...)
+		m.queued = append([]*item{r.item(m)}, m.queued...)
 	}
 }

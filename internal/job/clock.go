@@ -65,13 +65,13 @@ func (m *machine) clockJumped(by time.Duration) {
 
 // letGo drops waiting slots after a time.
 func (m *machine) letGo(after time.Time) {
-	kept := m.line[:0:0]
-	for _, it := range m.line {
+	kept := m.queued[:0:0]
+	for _, it := range m.queued {
 		if !it.slotted() || !it.run.Slot.After(after) {
 			kept = append(kept, it)
 		}
 	}
-	m.line = kept
+	m.queued = kept
 	if m.slots.backlog.Until.After(after) {
 		m.slots.backlog.Until, _ = schedule.Latest(m.job.Schedule, m.slots.backlog.After, after)
 	}
@@ -114,7 +114,7 @@ func (m *machine) comeAgain(nominal time.Time) {
 	if f := m.asking(); f != nil {
 		floor = latest(floor, f.run.Slot)
 	}
-	for _, it := range m.line {
+	for _, it := range m.queued {
 		if it.slotted() {
 			floor = latest(floor, it.run.Slot)
 		}

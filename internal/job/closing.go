@@ -27,7 +27,7 @@ func (s *session) endFirst(why error, ended chan<- error) {
 
 func (m *machine) endFirst(why error) {
 	m.closing, m.roomless = true, time.Time{}
-	for _, it := range m.line {
+	for _, it := range m.queued {
 		m.answer(it.reply, ErrNotLeader)
 	}
 	for _, f := range m.flights {

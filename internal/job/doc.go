@@ -89,7 +89,7 @@
 // Policies are pure functions of package plan: catch-up, overlap, retry, lost runs.
 //
 // A slot passes these: schedule (when it is due), plan (whether it is run), slots.go (how
-// the job acts on it), line.go (its wait for others), execute.go, outbox.go.
+// the job acts on it), queued.go (its wait for others), execute.go, outbox.go.
 //
 // # Orders of operators
 //

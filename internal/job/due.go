@@ -17,7 +17,7 @@ func (m *machine) handleDue() {
 	}
 	if r := m.retry; r != nil && !now.Before(r.At) {
 		m.retry = nil
-		m.line = append(m.line, r.item(m))
+		m.queued = append(m.queued, r.item(m))
 	}
 	m.advance()
 }
@@ -28,27 +28,27 @@ func (m *machine) dropRetry() {
 	if m.retry != nil && !m.retry.rerun {
 		m.retry = nil
 	}
-	kept := m.line[:0]
-	for _, it := range m.line {
+	kept := m.queued[:0]
+	for _, it := range m.queued {
 		if !it.retried() || it.rerun {
 			kept = append(kept, it)
 		}
 	}
-	clear(m.line[len(kept):])
-	m.line = kept
+	clear(m.queued[len(kept):])
+	m.queued = kept
 }
 
 // giveUpSlots reports every waiting slot as missed, with the reason for which it waited.
 func (m *machine) giveUpSlots() {
-	kept := m.line[:0:0]
-	for _, it := range m.line {
+	kept := m.queued[:0:0]
+	for _, it := range m.queued {
 		if !it.slotted() {
 			kept = append(kept, it)
 			continue
 		}
 		m.missItem(it, it.why)
 	}
-	m.line = kept
+	m.queued = kept
 	if b := m.slots.backlog; !b.Empty() {
 		m.slots.backlog = backlog{}
 		m.miss(m.passedOver(b.reason, b.After, b.Until))
@@ -61,15 +61,15 @@ func (m *machine) expire() {
 	if limit <= 0 {
 		return
 	}
-	kept := m.line[:0:0]
-	for _, it := range m.line {
+	kept := m.queued[:0:0]
+	for _, it := range m.queued {
 		if it.slotted() && now.Sub(it.due) > limit {
 			m.missItem(it, it.why)
 			continue
 		}
 		kept = append(kept, it)
 	}
-	m.line = kept
+	m.queued = kept
 	if b := m.slots.backlog; !b.Empty() {
 		past, ok := schedule.Latest(m.job.Schedule, b.After, earliest(b.Until, m.nominal(now).Add(-limit-time.Nanosecond)))
 		if ok {
@@ -104,12 +104,12 @@ func (m *machine) nextWake() time.Time {
 	if m.retry != nil {
 		sooner(m.retry.At)
 	}
-	for _, it := range m.line {
+	for _, it := range m.queued {
 		if d := m.job.StartingDeadline; d > 0 && it.slotted() {
 			sooner(it.due.Add(d + time.Millisecond))
 		}
 	}
-	if len(m.line) > 0 || !m.slots.backlog.Empty() {
+	if len(m.queued) > 0 || !m.slots.backlog.Empty() {
 		for _, until := range []time.Time{m.orphansUntil, m.recordingSince.Add(patience)} {
 			if left := until.Sub(m.clock); left > 0 {
 				sooner(m.now.Add(left + time.Millisecond))

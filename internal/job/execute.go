@@ -19,7 +19,7 @@ import (
 type execution struct {
 	s     *session // only its parts that are safe in any goroutine
 	f     *flight
-	place *place
+	place *scheduledJob
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -57,7 +57,7 @@ func (x *execution) run() {
 		s.hand(x.place, func(*machine) { f.returned, f.again = true, !rec.RetryAt.IsZero() })
 	})
 	s.cfg.OnFinish(rec)
-	s.reports.run(&x.place.trouble, rec, err)
+	s.reports.run(&x.place.failures, rec, err)
 	unrecorded := x.record(rec)
 	lasted := time.Since(began)
 	s.post(func() { s.hand(x.place, func(m *machine) { m.settle(f, rec, unrecorded, lasted, err) }) })

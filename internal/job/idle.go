@@ -127,7 +127,7 @@ func (all early) end(s *session) {
 	for _, x := range all {
 		s.cfg.OnStart(x.f.run)
 		s.cfg.OnFinish(*x.idle)
-		s.reports.run(&x.place.trouble, *x.idle, nil)
+		s.reports.run(&x.place.failures, *x.idle, nil)
 	}
 }
 

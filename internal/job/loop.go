@@ -12,7 +12,7 @@ import (
 const maxRoom = math.MaxInt / 2
 
 // hand gives an event to a job's machine and carries out its commands.
-func (s *session) hand(p *place, event func(*machine)) {
+func (s *session) hand(p *scheduledJob, event func(*machine)) {
 	p.moment = s.moment()
 	event(p.machine)
 	commands := p.commands
@@ -31,7 +31,7 @@ func (s *session) moment() moment {
 	return at
 }
 
-func (s *session) perform(p *place, c command) {
+func (s *session) perform(p *scheduledJob, c command) {
 	switch c := c.(type) {
 	case startRun:
 		s.launch(p, c.f)
@@ -73,7 +73,7 @@ func (s *session) perform(p *place, c command) {
 }
 
 // launch starts the goroutine of a run.
-func (s *session) launch(p *place, f *flight) {
+func (s *session) launch(p *scheduledJob, f *flight) {
 	x := &execution{s: s, f: f, place: p, queue: s.turns, acting: true}
 	if f.job.Spawns {
 		x.queue = s.starts
@@ -126,7 +126,7 @@ func (s *session) forgetRun(f *flight) {
 // startDue handles every job that is due.
 func (s *session) startDue() {
 	now := s.now()
-	var due []*place
+	var due []*scheduledJob
 	for len(s.queue) > 0 && !now.Before(s.queue[0].at) {
 		p := s.queue[0]
 		s.queue.set(p, time.Time{})
@@ -140,7 +140,7 @@ func (s *session) startDue() {
 // admit begins runs that wait for room, in the order in which they were due.
 func (s *session) admit() {
 	for len(s.crowd) > 0 && s.ctx.Err() == nil && (s.limit == 0 || s.occupied < s.limit) {
-		var first *place
+		var first *scheduledJob
 		for p := range s.crowd {
 			if first == nil || p.roomless.Before(first.roomless) || p.roomless.Equal(first.roomless) && p.job.Name < first.job.Name {
 				first = p
@@ -151,7 +151,7 @@ func (s *session) admit() {
 }
 
 // setPlace updates a job's place in the queues after a change.
-func (s *session) setPlace(p *place) {
+func (s *session) setPlace(p *scheduledJob) {
 	if s.ctx.Err() != nil || p.forgotten {
 		return
 	}
@@ -167,7 +167,7 @@ func (s *session) setPlace(p *place) {
 }
 
 // forgetPlace removes a job that is no longer configured and has no runs left.
-func (s *session) forgetPlace(p *place) {
+func (s *session) forgetPlace(p *scheduledJob) {
 	s.queue.set(p, time.Time{})
 	delete(s.crowd, p)
 	delete(s.jobs, p.job.Name)

@@ -36,7 +36,7 @@ type machine struct {
 
 // waiting are the runs that are due and have not begun.
 type waiting struct {
-	line     []*item
+	queued   []*item
 	retry    *retrial  // not due yet
 	roomless time.Time // since then the first item waits for room; zero: it does not
 }
@@ -173,7 +173,7 @@ func (m *machine) inTurn() bool {
 }
 
 // slotWaits reports whether a slot waits in the line.
-func (m *machine) slotWaits() bool { return slices.ContainsFunc(m.line, (*item).slotted) }
+func (m *machine) slotWaits() bool { return slices.ContainsFunc(m.queued, (*item).slotted) }
 
 func (it *item) manual() bool { return it.run.Trigger == TriggerManual }
 

@@ -17,7 +17,7 @@ func (m *machine) runNow(ctx context.Context, order Manual, reply chan<- error) 
 			return
 		}
 	}
-	for _, it := range m.line {
+	for _, it := range m.queued {
 		if it.run.ID == order.ID {
 			it.ctx, it.reply = ctx, reply
 			return
@@ -35,7 +35,7 @@ func (m *machine) runNow(ctx context.Context, order Manual, reply chan<- error) 
 		}
 		m.begin(it)
 	case waits:
-		m.line = append(m.line, it)
+		m.queued = append(m.queued, it)
 		m.advance()
 	case refused:
 		m.refuse(it, why)
@@ -56,8 +56,8 @@ func (m *machine) cancel(runID string, cause error) Cancelled {
 			done.Retry = f.run.Attempt + 1
 		}
 	}
-	kept := m.line[:0:0]
-	for _, it := range m.line {
+	kept := m.queued[:0:0]
+	for _, it := range m.queued {
 		if !it.manual() || runID != "" && it.run.ID != runID {
 			kept = append(kept, it)
 			continue
@@ -65,7 +65,7 @@ func (m *machine) cancel(runID string, cause error) Cancelled {
 		m.answer(it.reply, cause)
 		done.Runs = append(done.Runs, it.run.ID)
 	}
-	m.line = kept
+	m.queued = kept
 	if runID == "" {
 		m.cancels, m.cancelled = m.cancels+1, cause
 		m.giveUpSlots()
@@ -79,17 +79,17 @@ func (m *machine) cancel(runID string, cause error) Cancelled {
 // only if they are not kept.
 func (m *machine) giveUpRetry(why error, keepReruns bool) {
 	if m.retry != nil && !(keepReruns && m.retry.rerun) {
-		m.line, m.retry = append(m.line, m.retry.item(m)), nil
+		m.queued, m.retry = append(m.queued, m.retry.item(m)), nil
 	}
-	kept := m.line[:0:0]
-	for _, it := range m.line {
+	kept := m.queued[:0:0]
+	for _, it := range m.queued {
 		if !it.retried() || keepReruns && it.rerun {
 			kept = append(kept, it)
 			continue
 		}
 		m.void(it, why)
 	}
-	m.line = kept
+	m.queued = kept
 }
 
 func (m *machine) pausedBy(reason string) {

@@ -91,7 +91,7 @@ func (r *Runner) Paused(ctx context.Context, job, reason string) error {
 }
 
 // find returns a configured job.
-func (s *session) find(name string) (*place, error) {
+func (s *session) find(name string) (*scheduledJob, error) {
 	if p := s.jobs[name]; p != nil && !p.removed {
 		return p, nil
 	}

@@ -18,7 +18,7 @@ const maxEntries = 1000
 // once. It retries until the term ends, in order within a job and by turns among jobs, so that
 // an entry that the ledger refuses does not block other jobs.
 type outbox struct {
-	courier
+	recorder
 	ctx  context.Context // ends some time after the term
 	gone chan struct{}   // closed when it has stopped
 
@@ -37,8 +37,8 @@ type entry struct {
 	done func(error) // called in the loop
 }
 
-// courier is the part of a session that the outbox uses to record.
-type courier struct {
+// recorder is the part of a session that the outbox uses to record.
+type recorder struct {
 	ledger Ledger
 	term   Term
 	cfg    *Config
@@ -48,8 +48,8 @@ type courier struct {
 }
 
 // newOutbox returns the outbox of a term, which ends with ctx.
-func newOutbox(term context.Context, c courier) *outbox {
-	o := &outbox{courier: c, gone: make(chan struct{}), entries: make(map[string][]*entry), wake: make(chan struct{}, 1)}
+func newOutbox(term context.Context, c recorder) *outbox {
+	o := &outbox{recorder: c, gone: make(chan struct{}), entries: make(map[string][]*entry), wake: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term))
 	o.ctx = ctx
 	context.AfterFunc(term, func() {

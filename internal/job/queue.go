@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// place is a job in the loop.
-type place struct {
+// scheduledJob is a job in the loop.
+type scheduledJob struct {
 	*machine
-	index   int       // in the queue; -1: not in the queue
-	at      time.Time // time of its next handling
-	misses  quiet     // limits log lines about misses
-	trouble trouble   // has a lock of its own
+	index    int        // in the queue; -1: not in the queue
+	at       time.Time  // time of its next handling
+	missLog  logLimiter // limits log lines about misses
+	failures failureLog // has a lock of its own
 }
 
 // queue is a heap of jobs by the time of their next handling.
-type queue []*place
+type queue []*scheduledJob
 
 func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
@@ -27,7 +27,7 @@ func (q queue) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
-	if p, ok := x.(*place); ok {
+	if p, ok := x.(*scheduledJob); ok {
 		p.index = len(*q)
 		*q = append(*q, p)
 	}
@@ -44,7 +44,7 @@ func (q *queue) Pop() any {
 }
 
 // set places a job by its next handling; zero removes it.
-func (q *queue) set(p *place, at time.Time) {
+func (q *queue) set(p *scheduledJob, at time.Time) {
 	p.at = at
 	switch {
 	case at.IsZero() && p.index >= 0:

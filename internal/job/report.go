@@ -12,14 +12,14 @@ import (
 // again is the interval at which a repeated text is logged again.
 const again = time.Minute
 
-// quiet suppresses repetitions of one log line.
-type quiet struct {
+// logLimiter suppresses repetitions of one log line.
+type logLimiter struct {
 	text string
 	at   time.Time // when it was logged
 }
 
 // level is the log level for a text: loud if it is new, else Debug.
-func (q *quiet) level(text string, loud zapcore.Level, now time.Time) zapcore.Level {
+func (q *logLimiter) level(text string, loud zapcore.Level, now time.Time) zapcore.Level {
 	if text == q.text && now.Sub(q.at) < again {
 		return zapcore.DebugLevel
 	}
@@ -27,16 +27,16 @@ func (q *quiet) level(text string, loud zapcore.Level, now time.Time) zapcore.Le
 	return loud
 }
 
-// trouble counts a job's consecutive failures. Several runs may end at a time.
-type trouble struct {
+// failureLog counts a job's consecutive failures. Several runs may end at a time.
+type failureLog struct {
 	mu sync.Mutex
-	quiet
+	logLimiter
 	failures int
 	logged   bool // one of them
 }
 
 // reporter logs and counts results of runs and missed slots. It is safe for several goroutines,
-// except for the fields of a place.
+// except for the fields of a scheduledJob.
 type reporter struct {
 	ctx     context.Context // of the term
 	log     *zap.Logger
@@ -56,7 +56,7 @@ func (r *reporter) loud(level zapcore.Level, err error) zapcore.Level {
 }
 
 // run logs the result of a run.
-func (r *reporter) run(t *trouble, rec Record, err error) {
+func (r *reporter) run(t *failureLog, rec Record, err error) {
 	fields := runFields(rec.Run,
 		zap.String("trigger", string(rec.Trigger)),
 		zap.Duration("took", rec.Finished.Sub(rec.Started)),
@@ -74,7 +74,7 @@ func (r *reporter) run(t *trouble, rec Record, err error) {
 		} else {
 			r.log.Debug("the run succeeded", fields...)
 		}
-		t.quiet, t.failures, t.logged = quiet{}, 0, false
+		t.logLimiter, t.failures, t.logged = logLimiter{}, 0, false
 	case StateCancelled:
 		level := zapcore.InfoLevel
 		if r.ctx.Err() != nil {
@@ -97,7 +97,7 @@ func (r *reporter) run(t *trouble, rec Record, err error) {
 
 // reportMissed counts slots that are not run, and gathers them for the log. It reports whether they are the first that
 // reportMisses logs.
-func (r *reporter) reportMissed(p *place, m Missed, refused error) bool {
+func (r *reporter) reportMissed(p *scheduledJob, m Missed, refused error) bool {
 	r.cfg.OnMissed(m)
 	loud, text := zapcore.WarnLevel, "slots were not run"
 	switch {
@@ -111,7 +111,7 @@ func (r *reporter) reportMissed(p *place, m Missed, refused error) bool {
 		why = refused // it has waited for one that the ledger did not take
 	}
 	if loud = r.loud(loud, why); loud > zapcore.DebugLevel {
-		loud = p.misses.level(string(m.Reason), loud, time.Now())
+		loud = p.missLog.level(string(m.Reason), loud, time.Now())
 	}
 	if loud > zapcore.DebugLevel {
 		return r.gather(m, loud)
@@ -134,10 +134,10 @@ func (r *reporter) lost(rec Record, rerun bool, err error) bool {
 	return first
 }
 
-func (r *reporter) say(p *place, l logLine) {
+func (r *reporter) say(p *scheduledJob, l logLine) {
 	level := r.loud(l.level, l.err)
 	if l.seldom {
-		level = p.misses.level(l.text, level, time.Now())
+		level = p.missLog.level(l.text, level, time.Now())
 	}
 	r.log.Log(level, l.text, l.fields...)
 }

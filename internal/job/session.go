@@ -31,16 +31,16 @@ type session struct {
 	over   atomic.Pointer[time.Time] // when the term ended; nil before
 
 	leadership
-	jobs      map[string]*place
+	jobs      map[string]*scheduledJob
 	queue     queue
-	flying    int                 // runs with a goroutine
-	comparing bool                // the clocks are being compared
-	doubted   bool                // a slot waits that is in the future by the ledger
-	eased     time.Time           // when slots that seemed to be in the future were last tried again for that
-	acting    int                 // runs that count for the limit, runs that claim or work; the others only record
-	limit     int                 // maximum of simultaneous runs; 0: unlimited
-	occupied  int                 // runs that count for the limit
-	crowd     map[*place]struct{} // jobs that wait for room
+	flying    int                        // runs with a goroutine
+	comparing bool                       // the clocks are being compared
+	doubted   bool                       // a slot waits that is in the future by the ledger
+	eased     time.Time                  // when slots that seemed to be in the future were last tried again for that
+	acting    int                        // runs that count for the limit, runs that claim or work; the others only record
+	limit     int                        // maximum of simultaneous runs; 0: unlimited
+	occupied  int                        // runs that count for the limit
+	crowd     map[*scheduledJob]struct{} // jobs that wait for room
 
 	idle  func(ctx context.Context, jobs []string) []bool // Workload.Idle
 	early early                                           // runs of this round of the loop that may have nothing to do
@@ -60,11 +60,11 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 		turns:      NewTurns(),
 		starts:     NewTurns(),
 		gone:       make(chan struct{}),
-		jobs:       make(map[string]*place, len(w.Jobs)),
+		jobs:       make(map[string]*scheduledJob, len(w.Jobs)),
 		leadership: leadership{term: term, began: r.nowMillis(), freeSince: term.FreeSince, newID: r.newID},
 		limit:      w.MaxConcurrent,
 		idle:       w.Idle,
-		crowd:      make(map[*place]struct{}),
+		crowd:      make(map[*scheduledJob]struct{}),
 	}
 	if s.term.FreeSince = (time.Time{}); s.freeSince.IsZero() {
 		s.freeSince = s.began
@@ -72,7 +72,7 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	context.AfterFunc(s.ctx, func() { s.over.Store(new(time.Now())) })
 	s.reports = &reporter{ctx: s.ctx, log: s.log, cfg: &r.cfg}
-	s.outbox = newOutbox(s.ctx, courier{ledger: r.ledger, term: s.term, cfg: &r.cfg, now: r.nowMillis, log: s.log, post: s.post})
+	s.outbox = newOutbox(s.ctx, recorder{ledger: r.ledger, term: s.term, cfg: &r.cfg, now: r.nowMillis, log: s.log, post: s.post})
 	for _, j := range w.Jobs {
 		s.add(j, s.began)
 	}
@@ -81,7 +81,7 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 
 // add adds a job, from a time on.
 func (s *session) add(j Job, from time.Time) {
-	p := &place{machine: &machine{job: j, leadership: &s.leadership}, index: -1}
+	p := &scheduledJob{machine: &machine{job: j, leadership: &s.leadership}, index: -1}
 	s.jobs[j.Name] = p
 	s.hand(p, func(m *machine) { m.schedule(from) })
 }
@@ -148,7 +148,7 @@ func (s *session) post(do func()) {
 func (s *session) drain() {
 	s.stop(nil)
 	for _, p := range s.jobs {
-		for _, it := range p.line {
+		for _, it := range p.queued {
 			answer(it.reply, ErrNotLeader)
 		}
 	}

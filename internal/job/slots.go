@@ -96,7 +96,7 @@ func (m *machine) carryOut(p plan.Decision, after time.Time) {
 // putInLine adds a slot to the line; by its turn all slots up to after are settled.
 func (m *machine) putInLine(p plan.Decision, after time.Time) {
 	m.slots.begunThisTerm = true
-	m.line = append(m.line, &item{
+	m.queued = append(m.queued, &item{
 		run: Run{Slot: p.Slot, Trigger: triggerOf(p), Attempt: 1}, after: after, due: m.due(p.Slot),
 	})
 }

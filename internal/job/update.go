@@ -87,10 +87,10 @@ func (m *machine) remove() {
 	m.giveUpSlots()
 	m.removed, m.always.restart = true, false
 	m.giveUpRetry(errRemoved, false)
-	for _, it := range m.line {
+	for _, it := range m.queued {
 		m.answer(it.reply, ErrUnknown)
 	}
-	m.line, m.next = nil, time.Time{}
+	m.queued, m.next = nil, time.Time{}
 	for _, f := range m.flights {
 		if !f.answered || m.timing.endless() {
 			m.cancelRun(f, errRemoved)

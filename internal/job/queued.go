@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// verdict is the decision about the first item of a job's line.
+// verdict is the decision about the first queued item of a job.
 type verdict int
 
 const (
@@ -44,10 +44,10 @@ func (m *machine) advance() {
 	}
 }
 
-// head is the first item in line; the backlog comes last. nil: nothing waits.
+// head is the first queued item; the backlog comes last. nil: nothing waits.
 func (m *machine) head() *item {
-	if len(m.line) > 0 {
-		return m.line[0]
+	if len(m.queued) > 0 {
+		return m.queued[0]
 	}
 	if m.slots.backlog.Empty() {
 		return nil
@@ -63,14 +63,14 @@ func (m *machine) head() *item {
 	}
 }
 
-// take removes the first item from the line.
+// take removes the first queued item.
 func (m *machine) take(it *item) {
 	if it.serial {
 		m.slots.backlog.After = it.run.Slot
 		return
 	}
-	m.line[0] = nil
-	m.line = m.line[1:]
+	m.queued[0] = nil
+	m.queued = m.queued[1:]
 }
 
 // judge decides whether a run may begin now, and if not, why.
@@ -121,12 +121,12 @@ func (m *machine) begin(it *item) {
 // supersede drops earlier items in favour of later ones: of waiting slots the latest stays, and
 // of items that wait for a run of the same job, too. It reports whether any was dropped.
 func (m *machine) supersede(why Reason) bool {
-	kept := m.line[:0:0]
+	kept := m.queued[:0:0]
 	var gone []*item
-	behind := m.orphans > 0 || len(m.line) > 0 && m.line[0].rerun
-	for i, it := range m.line {
+	behind := m.orphans > 0 || len(m.queued) > 0 && m.queued[0].rerun
+	for i, it := range m.queued {
 		it.behind = it.behind || behind && it.slotted()
-		later := m.line[i+1:]
+		later := m.queued[i+1:]
 		if it.rerun || it.run.Forced || !outdone(it, later, why) {
 			it.why = why
 			kept = append(kept, it)
@@ -134,14 +134,14 @@ func (m *machine) supersede(why Reason) bool {
 		}
 		gone = append(gone, it)
 	}
-	m.line = kept
+	m.queued = kept
 	for _, it := range gone {
 		m.refuse(it, why)
 	}
 	return len(gone) > 0
 }
 
-// outdone reports whether a later item in line replaces a run.
+// outdone reports whether a later queued item replaces a run.
 func outdone(it *item, later []*item, why Reason) bool {
 	for _, l := range later {
 		if why == ReasonOverlap || it.slotted() && l.slotted() {
