@@ -51,15 +51,15 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 		return wrapped
 	}
 	if op := new(net.OpError); errors.As(err, &op) && op.Op == "dial" {
-		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w", s.name, doing, unbegun{err})
+		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w", s.name, doing, notBegunError{err})
 	}
 	if cause := ctx.Err(); cause != nil {
 		// A driver may report a cancelled context as a broken connection.
 		return fmt.Errorf("database %q: %s: %w: %w: %w", s.name, doing, flush.ErrTransient, cause, err)
 	}
 	if !errors.Is(err, flush.ErrTransient) && s.dialect.Judge(err) == Passing {
-		if errors.As(err, new(connecting)) {
-			return fmt.Errorf("database %q: %s: %w", s.name, doing, unbegun{err})
+		if errors.As(err, new(connectError)) {
+			return fmt.Errorf("database %q: %s: %w", s.name, doing, notBegunError{err})
 		}
 		return fmt.Errorf("database %q: %s: %w: %w", s.name, doing, flush.ErrTransient, err)
 	}
@@ -70,7 +70,7 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 func (s *Store) clean(err error) error {
 	said := err.Error()
 	if shown := s.shown(said); shown != said {
-		return cleaned{err, shown}
+		return redactedError{err, shown}
 	}
 	return err
 }
@@ -82,26 +82,26 @@ func (s *Store) shown(said string) string {
 	return s.hide(said)
 }
 
-type cleaned struct {
+type redactedError struct {
 	error
 	shown string
 }
 
-func (e cleaned) Error() string { return e.shown }
-func (e cleaned) Unwrap() error { return e.error }
+func (e redactedError) Error() string { return e.shown }
+func (e redactedError) Unwrap() error { return e.error }
 
 // Connecting marks the error of a connection that was not made, so that no transaction was begun.
-func Connecting(err error) error { return connecting{err} }
+func Connecting(err error) error { return connectError{err} }
 
-type connecting struct{ error }
+type connectError struct{ error }
 
-func (e connecting) Unwrap() error { return e.error }
+func (e connectError) Unwrap() error { return e.error }
 
-// unbegun matches flush.ErrTransient without its words: there is no transaction with an outcome.
-type unbegun struct{ error }
+// notBegunError matches flush.ErrTransient without its words: there is no transaction with an outcome.
+type notBegunError struct{ error }
 
-func (e unbegun) Unwrap() error        { return e.error }
-func (e unbegun) Is(target error) bool { return target == flush.ErrTransient }
+func (e notBegunError) Unwrap() error        { return e.error }
+func (e notBegunError) Is(target error) bool { return target == flush.ErrTransient }
 
 // Disconnected recognises, for every driver, that the connection is gone or that
 // time ran out.

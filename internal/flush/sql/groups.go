@@ -45,9 +45,9 @@ func (g group) and(other group) group {
 	return g
 }
 
-// manner is how a row is written: a mark for each value that is absent ("" if none), and
+// writeShape is how a row is written: a mark for each value that is absent ("" if none), and
 // whether an existing row is deleted first.
-type manner struct {
+type writeShape struct {
 	mask    string
 	replace bool
 }
@@ -55,7 +55,7 @@ type manner struct {
 // The signs of a mask.
 const present, absent = '+', '-'
 
-func (m manner) compare(other manner) int {
+func (m writeShape) compare(other writeShape) int {
 	if m.replace != other.replace {
 		if other.replace {
 			return -1
@@ -65,7 +65,7 @@ func (m manner) compare(other manner) int {
 	return strings.Compare(m.mask, other.mask)
 }
 
-// groups divides the rows of the batch by the manner in which they are written. Whole rows, with the deletions, come first, the others in
+// groups divides the rows of the batch by the shape in which they are written. Whole rows, with the deletions, come first, the others in
 // an order that is the same for every batch; within each the rows stay in the order of their keys. Rows that cannot be written at all are
 // dead.
 func (a *application) groups(rows []row.Row) []group {
@@ -74,7 +74,7 @@ func (a *application) groups(rows []row.Row) []group {
 	if len(plain) > 0 {
 		out = append(out, group{plan: a.plan, rows: deletesFirst(plain)})
 	}
-	for _, m := range slices.SortedFunc(maps.Keys(parts), manner.compare) {
+	for _, m := range slices.SortedFunc(maps.Keys(parts), writeShape.compare) {
 		g := group{plan: a.plan, rows: parts[m], replace: m.replace}
 		if m.mask != "" {
 			g.plan = a.store.variant(a.plan, m.mask)
@@ -94,19 +94,19 @@ func (a *application) groups(rows []row.Row) []group {
 	return out
 }
 
-// part returns the rows that are written as a whole, or deleted, and the others by their manner.
-func part(rows []row.Row) (plain []row.Row, parts map[manner][]row.Row) {
+// part returns the rows that are written as a whole, or deleted, and the others by their shape.
+func part(rows []row.Row) (plain []row.Row, parts map[writeShape][]row.Row) {
 	for i := range rows {
 		r := &rows[i]
 		m := mannerOf(r)
-		if m == (manner{}) {
+		if m == (writeShape{}) {
 			if parts != nil {
 				plain = append(plain, *r)
 			}
 			continue
 		}
 		if parts == nil {
-			parts = map[manner][]row.Row{}
+			parts = map[writeShape][]row.Row{}
 			plain = append(plain, rows[:i]...)
 		}
 		parts[m] = append(parts[m], *r)
@@ -117,11 +117,11 @@ func part(rows []row.Row) (plain []row.Row, parts map[manner][]row.Row) {
 	return plain, parts
 }
 
-func mannerOf(r *row.Row) manner {
+func mannerOf(r *row.Row) writeShape {
 	if r.Delete {
-		return manner{}
+		return writeShape{}
 	}
-	m := manner{replace: r.Replace}
+	m := writeShape{replace: r.Replace}
 	whole := true
 	for i := range r.Values {
 		whole = whole && !r.Values[i].IsAbsent()

@@ -71,7 +71,7 @@ func (s *Store) byIndex(ctx context.Context, tx Session) error {
 func (s *Store) guesses() bool { return s.queries["by_index"] != "" }
 
 // listing is the statement that lists a range of keys.
-func (w *walk) listing(which flush.KeyRange) (query string, args []any) {
+func (w *tableWalk) listing(which flush.KeyRange) (query string, args []any) {
 	keys := len(w.plan.Key)
 	others := w.key[keys:]
 	w.key = w.key[:keys]
@@ -111,7 +111,7 @@ func (w *walk) listing(which flush.KeyRange) (query string, args []any) {
 
 // beginsWith is true for keys with one of these beginnings. A statement has as many places as a power of two, so that
 // few are prepared.
-func (w *walk) beginsWith(of [][]row.Value, args *[]any) string {
+func (w *tableWalk) beginsWith(of [][]row.Value, args *[]any) string {
 	places := 1
 	for places < len(of) {
 		places *= 2

@@ -40,14 +40,14 @@ func (t tally) piece(p *row.Plan, rows int) int {
 	return rows
 }
 
-// habit remembers the outcomes for rows of a plan.
-type habit struct {
+// outcomeHistory remembers the outcomes for rows of a plan.
+type outcomeHistory struct {
 	mu sync.Mutex
 	tally
 }
 
 // expect predicts the outcomes for that many rows of the plan, and the best size of their first pieces, 0 for all at once.
-func (h *habit) expect(p *row.Plan, rows int) (t tally, piece int, updateFirst bool) {
+func (h *outcomeHistory) expect(p *row.Plan, rows int) (t tally, piece int, updateFirst bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	keep := math.Exp2(-float64(rows) / memoryRows)
@@ -62,21 +62,21 @@ func (h *habit) expect(p *row.Plan, rows int) (t tally, piece int, updateFirst b
 }
 
 // remember replaces the remembered counts.
-func (h *habit) remember(t tally) {
+func (h *outcomeHistory) remember(t tally) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tally = t
 }
 
 // rescue remembers that an update has written a row that was refused as a new one.
-func (h *habit) rescue() {
+func (h *outcomeHistory) rescue() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.rescued++
 }
 
-func (s *Store) habit(p *row.Plan) *habit {
-	return s.habits.Get(p, func(*row.Plan) *habit { return &habit{} })
+func (s *Store) outcomesOf(p *row.Plan) *outcomeHistory {
+	return s.habits.Get(p, func(*row.Plan) *outcomeHistory { return &outcomeHistory{} })
 }
 
 // refusedPiece is a piece with at least one refused row.
@@ -87,7 +87,7 @@ type refusedPiece struct {
 
 // writeGroup runs the tasks before, and writes the rows of a group. It returns the refused rows, each set aside.
 func (a *application) writeGroup(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
-	h := a.store.habit(g.plan)
+	h := a.store.outcomesOf(g.plan)
 	seen, size, updateFirst := h.expect(g.plan, len(g.rows))
 	g.updateFirst = updateFirst
 	whole := size == 0
@@ -331,7 +331,7 @@ func (a *application) single(l *refusedRow, update bool) Task {
 			l.written = true
 			a.written++
 			if update && l.needs == nil {
-				a.store.habit(l.plan).rescue()
+				a.store.outcomesOf(l.plan).rescue()
 			}
 		}
 		return nil

@@ -44,7 +44,7 @@ type Store struct {
 
 	marks    *row.Plan // of the table of marks
 	variants cache[variantKey, *row.Plan]
-	habits   cache[*row.Plan, *habit]
+	habits   cache[*row.Plan, *outcomeHistory]
 
 	migrating sync.Mutex
 	migrated  bool

@@ -18,7 +18,7 @@ var _ flush.StaleFinder = (*Store)(nil)
 
 // CountStale counts rows of other passes: see flush.StaleFinder.
 func (s *Store) CountStale(ctx context.Context, p *row.Plan, current int64) (stale, all int64, err error) {
-	err = s.walk(ctx, p, nil, func(w *walk, behind, edge []any) (bool, error) {
+	err = s.walk(ctx, p, nil, func(w *tableWalk, behind, edge []any) (bool, error) {
 		where, args := w.between(behind, edge)
 		query := fmt.Sprintf(s.queries["stale_count"], w.generation, w.table, where)
 		return true, w.session.Read(ctx, query, append([]any{current}, args...), func(row []any) error {
@@ -34,7 +34,7 @@ func (s *Store) CountStale(ctx context.Context, p *row.Plan, current int64) (sta
 // StaleRows reads rows of other passes: see flush.StaleFinder.
 func (s *Store) StaleRows(ctx context.Context, p *row.Plan, current int64, behind []row.Value, limit int) ([][]string, error) {
 	var found [][]string
-	err := s.walk(ctx, p, behind, func(w *walk, behind, edge []any) (bool, error) {
+	err := s.walk(ctx, p, behind, func(w *tableWalk, behind, edge []any) (bool, error) {
 		where, args := w.between(behind, edge)
 		query := fmt.Sprintf(s.queries["stale_rows"], w.list(), w.table, where, limit-len(found), w.generation)
 		err := w.session.Read(ctx, query, append(args, current), func(row []any) error {
@@ -53,8 +53,8 @@ func arguments(values []row.Value) (args []any) {
 	return args
 }
 
-// walk is a way through a table in the order of its key, stretch by stretch.
-type walk struct {
+// tableWalk is a way through a table in the order of its key, stretch by stretch.
+type tableWalk struct {
 	store      *Store
 	session    Session
 	plan       *row.Plan
@@ -65,7 +65,7 @@ type walk struct {
 
 // walk calls each for every stretch after a key, until each returns false. A stretch goes from after its first bound up to its second
 // one; nil means no bound.
-func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each func(w *walk, behind, edge []any) (bool, error)) error {
+func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each func(w *tableWalk, behind, edge []any) (bool, error)) error {
 	const doing = "find rows that have vanished"
 	tx, err := s.database.Session(ctx)
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each f
 }
 
 // newWalk is a walk by all columns of a plan.
-func (s *Store) newWalk(session Session, p *row.Plan) *walk {
-	w := &walk{store: s, session: session, plan: p, table: s.dialect.Quote.Table(p.Table.Name)}
+func (s *Store) newWalk(session Session, p *row.Plan) *tableWalk {
+	w := &tableWalk{store: s, session: session, plan: p, table: s.dialect.Quote.Table(p.Table.Name)}
 	for _, c := range p.Columns {
 		w.key = append(w.key, s.dialect.Quote.Ident(c.Name))
 	}
@@ -98,7 +98,7 @@ func (s *Store) newWalk(session Session, p *row.Plan) *walk {
 }
 
 // edge is the key that ends the stretch after a key; nil if the table ends before.
-func (w *walk) edge(ctx context.Context, behind []any) (edge []any, err error) {
+func (w *tableWalk) edge(ctx context.Context, behind []any) (edge []any, err error) {
 	where, args := w.between(behind, nil)
 	query := fmt.Sprintf(w.store.queries["stale_edge"], w.list(), w.table, where, sweepStretch-1)
 	err = w.session.Read(ctx, query, args, func(row []any) error {
@@ -108,11 +108,11 @@ func (w *walk) edge(ctx context.Context, behind []any) (edge []any, err error) {
 	return edge, err
 }
 
-func (w *walk) list() string { return strings.Join(w.key, ", ") }
+func (w *tableWalk) list() string { return strings.Join(w.key, ", ") }
 
 // between is true for keys after one bound and up to the other. It is never true for a key with
 // NULL.
-func (w *walk) between(behind, edge []any) (where string, args []any) {
+func (w *tableWalk) between(behind, edge []any) (where string, args []any) {
 	var all []string
 	for i := range w.key {
 		if w.plan.Columns[i].Nullable {
@@ -132,7 +132,7 @@ func (w *walk) between(behind, edge []any) (where string, args []any) {
 }
 
 // compare compares the key with a bound; last is the operator of the last column.
-func (w *walk) compare(operator, last string, bound []any, args *[]any) string {
+func (w *tableWalk) compare(operator, last string, bound []any, args *[]any) string {
 	if !w.store.dialect.ComparesRows {
 		return w.spell(operator, last, bound, args, 0)
 	}
@@ -141,7 +141,7 @@ func (w *walk) compare(operator, last string, bound []any, args *[]any) string {
 }
 
 // spell compares from the i-th column on: a > 1 OR a = 1 AND (b > 2 OR ...).
-func (w *walk) spell(operator, last string, bound []any, args *[]any, i int) string {
+func (w *tableWalk) spell(operator, last string, bound []any, args *[]any, i int) string {
 	*args = append(*args, bound[i])
 	if i == len(bound)-1 {
 		return w.key[i] + " " + last + " ?"
