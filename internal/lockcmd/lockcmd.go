@@ -99,7 +99,7 @@ func Run(ctx context.Context, c config.Config, o Options) (command.Result, error
 	if err != nil {
 		return command.Result{}, err
 	}
-	h := &holding{
+	h := &lockRun{
 		config: c, o: o, path: path, locks: locks, wanted: wanted,
 		passed: make(chan os.Signal, 16), told: make(chan struct{}), hear: make(chan struct{}),
 	}
@@ -109,21 +109,21 @@ func Run(ctx context.Context, c config.Config, o Options) (command.Result, error
 			if err != nil {
 				return command.Result{}, errors.Join(err, locks.Close())
 			}
-			h.takings = append(h.takings, t)
+			h.attempts = append(h.attempts, t)
 		}
 	}
 	result, err := h.run(ctx)
 	return result, errors.Join(err, locks.Close())
 }
 
-// holding is one call of Run.
-type holding struct {
-	config  config.Config
-	o       Options
-	path    string // the command's file
-	locks   *site.Locks
-	wanted  []wantedLock // all of them, sorted
-	takings []*taking    // those to take, sorted
+// lockRun is one call of Run.
+type lockRun struct {
+	config   config.Config
+	o        Options
+	path     string // the command's file
+	locks    *site.Locks
+	wanted   []wantedLock   // all of them, sorted
+	attempts []*lockAttempt // those to take, sorted
 
 	passed chan os.Signal // on to the command
 	told   chan struct{}  // closed by the first signal that ends the hold of AtLeast
@@ -145,7 +145,7 @@ type holding struct {
 }
 
 // run takes the locks one after the other, runs the command, and gives them back.
-func (h *holding) run(ctx context.Context) (command.Result, error) {
+func (h *lockRun) run(ctx context.Context) (command.Result, error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	h.giveUp = giveUp
@@ -174,7 +174,7 @@ func (h *holding) run(ctx context.Context) (command.Result, error) {
 
 // prepare has the warden begin while the locks are taken. The returned function ends a
 // warden that was not needed.
-func (h *holding) prepare() (dismiss func()) {
+func (h *lockRun) prepare() (dismiss func()) {
 	if h.o.Wait == 0 {
 		return func() {} // of many hosts all but one are refused at once
 	}
@@ -187,7 +187,7 @@ func (h *holding) prepare() (dismiss func()) {
 }
 
 // spec is the command without the parts that depend on the locks.
-func (h *holding) spec() command.Spec {
+func (h *lockRun) spec() command.Spec {
 	return command.Spec{
 		Path: h.path, Argv: h.o.Command,
 		Stdin: h.o.Stdin, Stdout: h.o.Stdout, Stderr: h.o.Stderr,
@@ -197,7 +197,7 @@ func (h *holding) spec() command.Spec {
 
 // patience bounds the wait. Without any, every lock gets an attempt; it is given up
 // by the answer.
-func (h *holding) patience() time.Duration {
+func (h *lockRun) patience() time.Duration {
 	if h.o.Wait > 0 {
 		return h.o.Wait
 	}
@@ -205,7 +205,7 @@ func (h *holding) patience() time.Duration {
 }
 
 // passSignals ends the wait by a signal, or passes it on to the command.
-func (h *holding) passSignals(ctx context.Context) {
+func (h *lockRun) passSignals(ctx context.Context) {
 	var told sync.Once
 	for {
 		select {
@@ -239,7 +239,7 @@ func asksForEnd(s syscall.Signal) bool { return s == syscall.SIGINT || s == sysc
 
 // stopWaiting gives up, unless the command has begun; it reports whether it has
 // not. The first reason counts.
-func (h *holding) stopWaiting(why error) bool {
+func (h *lockRun) stopWaiting(why error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.begun {
@@ -250,14 +250,14 @@ func (h *holding) stopWaiting(why error) bool {
 	return true
 }
 
-func (h *holding) hasBegun() bool {
+func (h *lockRun) hasBegun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.begun
 }
 
 // execute runs the command: the work of the innermost lock.
-func (h *holding) execute(ctx context.Context) {
+func (h *lockRun) execute(ctx context.Context) {
 	h.mu.Lock()
 	if h.over || h.begun || ctx.Err() != nil || h.until() <= h.config.Election.Drain {
 		h.mu.Unlock()
@@ -267,7 +267,7 @@ func (h *holding) execute(ctx context.Context) {
 	h.mu.Unlock()
 	spec := h.spec()
 	spec.Env = h.environment()
-	if len(h.takings) > 0 {
+	if len(h.attempts) > 0 {
 		spec.Until = h.until
 	}
 	began := time.Now()
@@ -288,7 +288,7 @@ func (h *holding) execute(ctx context.Context) {
 	}
 }
 
-func (h *holding) hasEnded() bool {
+func (h *lockRun) hasEnded() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ended
@@ -296,7 +296,7 @@ func (h *holding) hasEnded() bool {
 
 // linger keeps the locks although the command has ended. A signal ends that, and a SIGINT or SIGTERM also if it came
 // before: its sender wants the end of both.
-func (h *holding) linger(ctx context.Context, d time.Duration) {
+func (h *lockRun) linger(ctx context.Context, d time.Duration) {
 	h.mu.Lock()
 	h.ended = true
 	h.mu.Unlock()
@@ -308,16 +308,16 @@ func (h *holding) linger(ctx context.Context, d time.Duration) {
 }
 
 // until is how long all of the locks that were taken are ours for certain.
-func (h *holding) until() time.Duration {
+func (h *lockRun) until() time.Duration {
 	least := time.Duration(1<<63 - 1)
-	for _, t := range h.takings {
+	for _, t := range h.attempts {
 		least = min(least, t.untilHardStop())
 	}
 	return least
 }
 
 // outcome is what Run answers.
-func (h *holding) outcome(ctx context.Context, err error) (command.Result, error) {
+func (h *lockRun) outcome(ctx context.Context, err error) (command.Result, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -333,7 +333,7 @@ func (h *holding) outcome(ctx context.Context, err error) (command.Result, error
 	if ctx.Err() == nil || why == nil || errors.Is(why, context.Canceled) {
 		return h.result, fmt.Errorf("%s: %w", h.names(), ErrNotHad)
 	}
-	for _, t := range h.takings {
+	for _, t := range h.attempts {
 		if reason := t.obstacle(); reason != nil {
 			return h.result, fmt.Errorf("lock %q was %w %w: %w", t.name, ErrNotHad, why, reason)
 		}
@@ -341,7 +341,7 @@ func (h *holding) outcome(ctx context.Context, err error) (command.Result, error
 	return h.result, fmt.Errorf("%s: %w %w", h.names(), ErrNotHad, why)
 }
 
-func (h *holding) names() string {
+func (h *lockRun) names() string {
 	if len(h.o.Names) == 1 {
 		return fmt.Sprintf("lock %q", h.o.Names[0])
 	}
@@ -350,7 +350,7 @@ func (h *holding) names() string {
 
 // die ends the process when the command outlives its lock: its end takes the
 // command along.
-func (h *holding) die(reason string) {
+func (h *lockRun) die(reason string) {
 	warned := make(chan struct{})
 	go func() {
 		defer close(warned)
@@ -364,7 +364,7 @@ func (h *holding) die(reason string) {
 }
 
 // lost notes which lock's end has ended the command.
-func (h *holding) lost(name string, cause error) {
+func (h *lockRun) lost(name string, cause error) {
 	if cause == nil || errors.Is(cause, elector.ErrShuttingDown) {
 		return // the lock around it has ended, or all is over
 	}

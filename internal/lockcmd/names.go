@@ -79,14 +79,14 @@ func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 }
 
 // environment is the environment of the command.
-func (h *holding) environment() []string {
+func (h *lockRun) environment() []string {
 	locks, _ := held.Read(h.o.Env) // they were read before
 	var first held.Lock
 	slot := ""
 	for _, w := range h.wanted {
 		lock := w.outer
 		if lock == nil {
-			t := h.takings[slices.IndexFunc(h.takings, func(t *taking) bool { return t.name == w.name })]
+			t := h.attempts[slices.IndexFunc(h.attempts, func(t *lockAttempt) bool { return t.name == w.name })]
 			l := t.held()
 			lock = &l
 			locks = append(locks, l)

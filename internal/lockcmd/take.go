@@ -13,9 +13,9 @@ import (
 	"baton/internal/redislock"
 )
 
-// taking is a lock that is to be taken: an election of one term.
-type taking struct {
-	h     *holding
+// lockAttempt is a lock that is to be taken: an election of one term.
+type lockAttempt struct {
+	h     *lockRun
 	name  string
 	keys  []string
 	lock  elector.Lock
@@ -32,8 +32,8 @@ type taking struct {
 // most commands are shorter.
 const quietly = time.Second
 
-func newTaking(h *holding, w wantedLock) (*taking, error) {
-	t := &taking{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
+func newTaking(h *lockRun, w wantedLock) (*lockAttempt, error) {
+	t := &lockAttempt{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
 	var slots []elector.Lock
 	for _, key := range w.keys {
 		lock, err := h.locks.Lock(key, h.o.Version)
@@ -54,12 +54,12 @@ func newTaking(h *holding, w wantedLock) (*taking, error) {
 
 // take takes lock i and, while it holds it, those after it; when all are held, the
 // command is run. It returns when whatever it has taken is given back.
-func (h *holding) take(ctx context.Context, i int) error {
-	if i == len(h.takings) {
+func (h *lockRun) take(ctx context.Context, i int) error {
+	if i == len(h.attempts) {
 		h.execute(ctx)
 		return nil
 	}
-	t := h.takings[i]
+	t := h.attempts[i]
 	ctx, enough := context.WithCancelCause(ctx)
 	defer enough(nil)
 	var inner error
@@ -81,14 +81,14 @@ func (h *holding) take(ctx context.Context, i int) error {
 	return errors.Join(el.Run(ctx), inner)
 }
 
-func (t *taking) begin(term *elector.Term) {
+func (t *lockAttempt) begin(term *elector.Term) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.term = term
 }
 
 // key is the key of the lock in Redis. A semaphore has the key of its slot.
-func (t *taking) key() string {
+func (t *lockAttempt) key() string {
 	if t.slots != nil {
 		return t.keys[t.slots.Slot()-1]
 	}
@@ -96,13 +96,13 @@ func (t *taking) key() string {
 }
 
 // held is the lock as the command finds it in its environment.
-func (t *taking) held() held.Lock {
+func (t *lockAttempt) held() held.Lock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return held.Lock{Key: t.key(), Owner: t.term.Owner(), Epoch: t.term.Epoch()}
 }
 
-func (t *taking) untilHardStop() time.Duration {
+func (t *lockAttempt) untilHardStop() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.term == nil {
@@ -112,13 +112,13 @@ func (t *taking) untilHardStop() time.Duration {
 }
 
 // obstacle is why the lock was not had, as far as known; nil if it was.
-func (t *taking) obstacle() error {
+func (t *lockAttempt) obstacle() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.why
 }
 
-func (t *taking) blocked(why error) {
+func (t *lockAttempt) blocked(why error) {
 	t.mu.Lock()
 	t.why = why
 	t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *taking) blocked(why error) {
 
 // observe turns events of the elector into messages, and ends a wait that was not
 // to be one.
-func (t *taking) observe(ev elector.Event) {
+func (t *lockAttempt) observe(ev elector.Event) {
 	h := t.h
 	switch ev.Kind {
 	case elector.EventStandby, elector.EventWaiting:
@@ -165,7 +165,7 @@ func (t *taking) observe(ev elector.Event) {
 }
 
 // redisAway warns once, however many locks meet the same trouble.
-func (h *holding) redisAway(name string, err error) {
+func (h *lockRun) redisAway(name string, err error) {
 	h.mu.Lock()
 	away := h.away
 	h.away = true
@@ -175,7 +175,7 @@ func (h *holding) redisAway(name string, err error) {
 	}
 }
 
-func (h *holding) redisBack() {
+func (h *lockRun) redisBack() {
 	h.mu.Lock()
 	away := h.away
 	h.away = false
@@ -187,7 +187,7 @@ func (h *holding) redisBack() {
 
 // listen subscribes to the hints of the locks once this process waits for one, so that it learns
 // of a release at once, or once it has held the locks for a while.
-func (h *holding) listen(ctx context.Context) {
+func (h *lockRun) listen(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
@@ -195,7 +195,7 @@ func (h *holding) listen(ctx context.Context) {
 	case <-time.After(quietly):
 	}
 	var watched []redislock.Watched
-	for _, t := range h.takings {
+	for _, t := range h.attempts {
 		for _, key := range t.keys {
 			watched = append(watched, redislock.Watched{LockKey: key, Hints: t.hints})
 		}
@@ -205,14 +205,14 @@ func (h *holding) listen(ctx context.Context) {
 
 // leave takes this node off the lists of those who want the locks. Where Redis does
 // not answer it stays on them.
-func (h *holding) leave() {
+func (h *lockRun) leave() {
 	if h.away {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), h.config.Election.AttemptTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, t := range h.takings {
+	for _, t := range h.attempts {
 		for _, v := range t.views {
 			wg.Go(func() { v.LeaveIfAsked(ctx) })
 		}
@@ -221,7 +221,7 @@ func (h *holding) leave() {
 }
 
 // confirmOuter checks that the locks of the command around this one are still its.
-func (h *holding) confirmOuter(ctx context.Context) error {
+func (h *lockRun) confirmOuter(ctx context.Context) error {
 	for _, w := range h.wanted {
 		if w.outer == nil {
 			continue
@@ -242,7 +242,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 }
 
 // ownerOf reads a lock's owner, and goes on trying as long as the wait lasts.
-func (h *holding) ownerOf(ctx context.Context, key string) (string, error) {
+func (h *lockRun) ownerOf(ctx context.Context, key string) (string, error) {
 	for {
 		p, err := h.locks.Picture(ctx, key)
 		if err == nil {

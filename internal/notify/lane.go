@@ -33,7 +33,7 @@ type lane struct {
 
 	// Used by that goroutine only, from one to the next.
 	pause *backoff.ExponentialBackOff
-	said  saying
+	said  logLimiter
 	tries []time.Time // the latest attempts, for the target's pace
 }
 
@@ -44,7 +44,7 @@ type waiting struct {
 }
 
 func newLane(r Route, log *zap.Logger) *lane {
-	l := &lane{name: r.Name, route: r, nudged: make(chan struct{}, 1), pause: newPause(), said: saying{log: log}}
+	l := &lane{name: r.Name, route: r, nudged: make(chan struct{}, 1), pause: newPause(), said: logLimiter{log: log}}
 	l.ctx, l.end = context.WithCancel(context.Background()) // deliveries outlive the requests for them
 	return l
 }
@@ -185,8 +185,8 @@ func newPause() *backoff.ExponentialBackOff {
 	return b
 }
 
-// saying keeps a target that is away from filling the log.
-type saying struct {
+// logLimiter keeps a target that is away from filling the log.
+type logLimiter struct {
 	log   *zap.Logger
 	text  string
 	at    time.Time
@@ -195,15 +195,15 @@ type saying struct {
 
 const sayAgain = time.Minute
 
-func (s *saying) well(r Route) {
+func (s *logLimiter) well(r Route) {
 	if s.tried {
 		s.log.Info("notifications are delivered again", zap.String("target", r.Name))
 	}
-	*s = saying{log: s.log}
+	*s = logLimiter{log: s.log}
 }
 
 // again reports an attempt that is not the last, once until one succeeds.
-func (s *saying) again(r Route, e Event, attempt int, err error) {
+func (s *logLimiter) again(r Route, e Event, attempt int, err error) {
 	level := zap.DebugLevel
 	if !s.tried {
 		level = zap.WarnLevel
@@ -213,7 +213,7 @@ func (s *saying) again(r Route, e Event, attempt int, err error) {
 }
 
 // failed reports an undelivered event: the same one at most once a minute.
-func (s *saying) failed(what string, r Route, e Event, attempt int, err error) {
+func (s *logLimiter) failed(what string, r Route, e Event, attempt int, err error) {
 	level := zap.ErrorLevel
 	if text := what + err.Error(); text == s.text && time.Since(s.at) < sayAgain {
 		level = zap.DebugLevel

@@ -20,8 +20,8 @@ func filterOf(f operate.LetterFilter) sql.LetterFilter {
 	return sql.LetterFilter{Job: f.Job, Within: f.Within, Before: f.Before, Text: f.Text}
 }
 
-// dead is all dead letters of a configuration's databases, for one command. It needs no leader, and needs Redis only to replay.
-type dead struct {
+// deadLetters is all dead letters of a configuration's databases, for one command. It needs no leader, and needs Redis only to replay.
+type deadLetters struct {
 	config config.Config
 	dbs    site.Databases
 	stores site.Stores
@@ -29,7 +29,7 @@ type dead struct {
 }
 
 // openDead prepares to read dead letters; it connects at the first question.
-func openDead(c config.Config) (*dead, error) {
+func openDead(c config.Config) (*deadLetters, error) {
 	redis, err := site.OpenRedis(c)
 	if err != nil {
 		return nil, err
@@ -42,15 +42,15 @@ func openDead(c config.Config) (*dead, error) {
 	if err != nil {
 		return nil, errors.Join(err, dbs.Close(), redis.Close())
 	}
-	return &dead{config: c, dbs: dbs, stores: stores, jobs: map[string]*replayer{}}, nil
+	return &deadLetters{config: c, dbs: dbs, stores: stores, jobs: map[string]*replayer{}}, nil
 }
 
 // close drops the connections.
-func (d *dead) close() error {
+func (d *deadLetters) close() error {
 	return errors.Join(d.dbs.Close(), d.stores.Without(nil).Close(), d.stores[""].Close())
 }
 
-func (d *dead) job(name string) (config.Job, bool) {
+func (d *deadLetters) job(name string) (config.Job, bool) {
 	for _, j := range d.config.Jobs {
 		if j.Name == name {
 			return j, true
@@ -60,7 +60,7 @@ func (d *dead) job(name string) (config.Job, bool) {
 }
 
 // where names the databases that a filter may find something in.
-func (d *dead) where(f operate.LetterFilter) ([]string, error) {
+func (d *deadLetters) where(f operate.LetterFilter) ([]string, error) {
 	all := slices.Sorted(maps.Keys(d.dbs))
 	j, configured := d.job(f.Job)
 	switch {
@@ -81,7 +81,7 @@ func (d *dead) where(f operate.LetterFilter) ([]string, error) {
 
 // list finds dead letters, the newest first, at most n. It cuts their records to that many characters; 0 leaves them whole. The letters
 // of one database are returned also if another database fails.
-func (d *dead) list(ctx context.Context, f operate.LetterFilter, n, cut int) ([]operate.Letter, error) {
+func (d *deadLetters) list(ctx context.Context, f operate.LetterFilter, n, cut int) ([]operate.Letter, error) {
 	names, err := d.where(f)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func letterIn(database string, l sql.Letter) operate.Letter {
 }
 
 // find is the one dead letter whose id is, or begins with, id.
-func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, error) {
+func (d *deadLetters) find(ctx context.Context, id, database string) (operate.Letter, error) {
 	names, err := d.where(operate.LetterFilter{Database: database})
 	if err != nil {
 		return operate.Letter{}, err
@@ -144,7 +144,7 @@ func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, e
 
 // waiting counts the dead letters of each flush job in the database that it writes to. A job whose database did not answer is not in it.
 // It asks all databases at once: one that hangs keeps no caller from the counts of the others.
-func (d *dead) waiting(ctx context.Context) (map[string]int64, error) {
+func (d *deadLetters) waiting(ctx context.Context) (map[string]int64, error) {
 	jobs := map[string][]string{} // by database
 	for _, j := range d.config.Jobs {
 		if !j.IsCommand() {
@@ -174,7 +174,7 @@ func (d *dead) waiting(ctx context.Context) (map[string]int64, error) {
 }
 
 // keys names the dead letters that there are now, the oldest of each database first.
-func (d *dead) keys(ctx context.Context, f operate.LetterFilter) ([]operate.LetterKey, error) {
+func (d *deadLetters) keys(ctx context.Context, f operate.LetterFilter) ([]operate.LetterKey, error) {
 	names, err := d.where(f)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (d *dead) keys(ctx context.Context, f operate.LetterFilter) ([]operate.Lett
 const dropChunk = 500
 
 // drop removes dead letters for good, returns how many were still there, and reports the progress of each part.
-func (d *dead) drop(ctx context.Context, keys []operate.LetterKey, progress func(operate.Outcome)) (dropped int64, err error) {
+func (d *deadLetters) drop(ctx context.Context, keys []operate.LetterKey, progress func(operate.Outcome)) (dropped int64, err error) {
 	keys = slices.Clone(keys)
 	slices.SortStableFunc(keys, func(a, b operate.LetterKey) int { return cmp.Compare(a.Database, b.Database) })
 	for done := 0; done < len(keys); {

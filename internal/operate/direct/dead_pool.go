@@ -25,7 +25,7 @@ type letterPool struct {
 
 // pooledDead are the connections for one edition of the configuration, and the count of their users.
 type pooledDead struct {
-	dead    *dead
+	dead    *deadLetters
 	edition int // of the configuration that they are for
 	users   int
 	last    bool // no other caller gets them
@@ -34,7 +34,7 @@ type pooledDead struct {
 
 // take opens connections for a configuration, or reuses those of the same edition. An edition is of one configuration. The caller must
 // call leave in the end.
-func (p *letterPool) take(c config.Config, edition int) (d *dead, leave func(), err error) {
+func (p *letterPool) take(c config.Config, edition int) (d *deadLetters, leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open != nil && p.open.edition < edition {

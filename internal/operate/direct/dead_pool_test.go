@@ -18,7 +18,7 @@ func TestConnectionsForDeadLettersAreSharedAndClosedWhenNobodyAsks(t *testing.T)
 	c := config.Config{Databases: map[string]config.Database{"main": {Driver: db.Driver, DSNInline: db.DSN}}}.WithDefaults()
 	synctest.Test(t, func(t *testing.T) {
 		p := &letterPool{log: zap.NewNop()}
-		take := func(edition int) (*dead, func()) {
+		take := func(edition int) (*deadLetters, func()) {
 			t.Helper()
 			d, leave, err := p.take(c, edition)
 			if err != nil {
@@ -26,7 +26,7 @@ func TestConnectionsForDeadLettersAreSharedAndClosedWhenNobodyAsks(t *testing.T)
 			}
 			return d, leave
 		}
-		open := func(d *dead) bool {
+		open := func(d *deadLetters) bool {
 			_, err := d.keys(t.Context(), operate.LetterFilter{})
 			return err == nil || !strings.Contains(err.Error(), "closed")
 		}

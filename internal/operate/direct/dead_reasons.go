@@ -15,7 +15,7 @@ import (
 
 // reasons counts dead letters by job and reason, the most frequent first. The reasons of one database are counted also if another
 // database fails.
-func (d *dead) reasons(ctx context.Context, f operate.LetterFilter) ([]operate.LetterReason, error) {
+func (d *deadLetters) reasons(ctx context.Context, f operate.LetterFilter) ([]operate.LetterReason, error) {
 	names, err := d.where(f)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ type marker interface {
 }
 
 // deal replays dead letters, or drops them.
-func (d *dead) deal(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
+func (d *deadLetters) deal(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
 	keys := o.Letters
 	if o.Letter != "" {
 		l, err := d.find(ctx, o.Letter, o.Database)
@@ -78,7 +78,7 @@ func (d *dead) deal(ctx context.Context, o operate.Order) (out operate.Outcome, 
 
 // replayAll writes dead letters by the mapping that their job has now, and returns the outcome of each. It goes on after one that fails,
 // and ends with ctx. ErrDeadUsage means that the options do not go with the letters, and that nothing was done.
-func (d *dead) replayAll(ctx context.Context, keys []operate.LetterKey, o operate.Order) (out operate.Outcome, err error) {
+func (d *deadLetters) replayAll(ctx context.Context, keys []operate.LetterKey, o operate.Order) (out operate.Outcome, err error) {
 	for _, k := range keys {
 		if err := d.allows(k, o); err != nil {
 			return out, err
@@ -107,7 +107,7 @@ func (d *dead) replayAll(ctx context.Context, keys []operate.LetterKey, o operat
 	return out, nil
 }
 
-func (d *dead) allows(k operate.LetterKey, o operate.Order) error {
+func (d *deadLetters) allows(k operate.LetterKey, o operate.Order) error {
 	j, ok := d.job(k.Job)
 	switch {
 	case !ok:
@@ -137,7 +137,7 @@ func outcomeOf(err error) (outcome, text string) {
 		return ReplayGone, "it is not there any more: it was replayed or dropped meanwhile"
 	case errors.Is(err, sql.ErrRowThere):
 		return ReplayRowThere, err.Error() + ": --overwrite puts the record over it"
-	case errors.Is(err, sql.ErrStillRefused), errors.As(err, new(misfit)):
+	case errors.Is(err, sql.ErrStillRefused), errors.As(err, new(unfitRecordError)):
 		return ReplayRefused, err.Error()
 	case errors.Is(err, flush.ErrTransient):
 		return ReplayFailed, err.Error() + "; replay it again: it is written once, however often that is done"
@@ -145,12 +145,12 @@ func outcomeOf(err error) (outcome, text string) {
 	return ReplayFailed, err.Error()
 }
 
-// misfit is a record that no row can be made of.
-type misfit struct{ error }
+// unfitRecordError is a record that no row can be made of.
+type unfitRecordError struct{ error }
 
-func (e misfit) Unwrap() error { return e.error }
+func (e unfitRecordError) Unwrap() error { return e.error }
 
-func (d *dead) replay(ctx context.Context, k operate.LetterKey, o operate.Order) (outcome, text string, err error) {
+func (d *deadLetters) replay(ctx context.Context, k operate.LetterKey, o operate.Order) (outcome, text string, err error) {
 	l, err := d.dbs[k.Database].Letter(ctx, k.ID)
 	if err != nil {
 		return "", "", err
@@ -179,10 +179,10 @@ func (d *dead) replay(ctx context.Context, k operate.LetterKey, o operate.Order)
 
 // mark has the row read and flushed again, and only then drops the letter: if anything
 // goes wrong in between, the row is flushed twice, which changes nothing.
-func (d *dead) mark(ctx context.Context, r *replayer, l sql.Letter) (outcome, text string, err error) {
+func (d *deadLetters) mark(ctx context.Context, r *replayer, l sql.Letter) (outcome, text string, err error) {
 	record, err := row.ParseRecordJSON(nil, l.Record)
 	if err != nil && record.Key == "" {
-		return "", "", misfit{err}
+		return "", "", unfitRecordError{err}
 	}
 	id, err := site.NewID()
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	corrections := map[string]row.Raw{}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if !slices.Contains(inputs, name) {
-			return row.Row{}, misfit{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
+			return row.Row{}, unfitRecordError{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
 		}
 		if v := set[name]; v != nil {
 			corrections[name] = row.Raw{Text: *v, OK: true}
@@ -226,24 +226,24 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	}
 	record, err := row.RepairRecordJSON(inputs, l.Record, corrections)
 	if _, was := row.ParseRecordJSON(inputs, l.Record); errors.Is(was, row.ErrUnreadRecord) && r.job.Flush.From.Kind().Watermark {
-		return row.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: " +
+		return row.Row{}, unfitRecordError{errors.New("its total was no number, so nothing of it was left out: " +
 			"correct it in Redis, where the next flush reads it, and drop the letter")}
 	}
 	switch {
 	case errors.Is(err, row.ErrNoInput), errors.Is(err, row.ErrCutRecord), errors.Is(err, row.ErrUnreadRecord):
-		return row.Row{}, misfit{fmt.Errorf("%w: give it with --set NAME=VALUE, or --set-null NAME", err)}
+		return row.Row{}, unfitRecordError{fmt.Errorf("%w: give it with --set NAME=VALUE, or --set-null NAME", err)}
 	case err != nil:
-		return row.Row{}, misfit{err}
+		return row.Row{}, unfitRecordError{err}
 	}
 	row, err := r.mapping.Row(record)
 	if err != nil {
-		return row, misfit{fmt.Errorf("%w: %w", sql.ErrStillRefused, err)}
+		return row, unfitRecordError{fmt.Errorf("%w: %w", sql.ErrStillRefused, err)}
 	}
 	return row, nil
 }
 
 // A counter's column that is set, not added to, comes from the counter's key, and so is always the same.
-func (d *dead) replayer(ctx context.Context, name string) *replayer {
+func (d *deadLetters) replayer(ctx context.Context, name string) *replayer {
 	if r, ok := d.jobs[name]; ok {
 		return r
 	}
@@ -255,7 +255,7 @@ func (d *dead) replayer(ctx context.Context, name string) *replayer {
 	return r
 }
 
-func (r *replayer) open(ctx context.Context, d *dead) error {
+func (r *replayer) open(ctx context.Context, d *deadLetters) error {
 	c, err := tasks.Flush(r.job, d.stores.Of(r.job))
 	if err != nil {
 		return err

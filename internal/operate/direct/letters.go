@@ -8,7 +8,7 @@ import (
 
 // Letters are dead letters.
 func (s *Site) Letters(ctx context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
-	return reading(ctx, s, func(d *dead) ([]operate.Letter, error) {
+	return reading(ctx, s, func(d *deadLetters) ([]operate.Letter, error) {
 		if f.ID != "" {
 			l, err := d.find(ctx, f.ID, f.Database)
 			if err != nil {
@@ -26,7 +26,7 @@ func (s *Site) Letters(ctx context.Context, f operate.LetterFilter, n int) ([]op
 
 // LetterKeys names dead letters.
 func (s *Site) LetterKeys(ctx context.Context, f operate.LetterFilter, n int) ([]operate.LetterKey, error) {
-	return reading(ctx, s, func(d *dead) ([]operate.LetterKey, error) {
+	return reading(ctx, s, func(d *deadLetters) ([]operate.LetterKey, error) {
 		found, err := d.keys(ctx, f)
 		return found[:min(n, len(found))], err
 	})
@@ -34,7 +34,7 @@ func (s *Site) LetterKeys(ctx context.Context, f operate.LetterFilter, n int) ([
 
 // Reasons counts dead letters by their reason.
 func (s *Site) Reasons(ctx context.Context, f operate.LetterFilter) ([]operate.LetterReason, error) {
-	return reading(ctx, s, func(d *dead) ([]operate.LetterReason, error) { return d.reasons(ctx, f) })
+	return reading(ctx, s, func(d *deadLetters) ([]operate.LetterReason, error) { return d.reasons(ctx, f) })
 }
 
 // Waiting counts the dead letters of each flush job. A job whose database did not answer is not in it. It waits for no other caller: the

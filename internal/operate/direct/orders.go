@@ -29,7 +29,7 @@ func (s *Site) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, 
 	case operate.KindTestNotify:
 		return s.testNotify(ctx, o)
 	case operate.KindReplay, operate.KindDrop:
-		return reading(ctx, s, func(d *dead) (operate.Outcome, error) { return d.deal(ctx, o) })
+		return reading(ctx, s, func(d *deadLetters) (operate.Outcome, error) { return d.deal(ctx, o) })
 	}
 	l, err := s.session().of(o.Lock)
 	if err != nil {

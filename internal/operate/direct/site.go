@@ -165,7 +165,7 @@ func asking[T any](ctx context.Context, s *Site, do func(session) (T, error)) (a
 }
 
 // reading runs do with the dead letters, once a place is free.
-func reading[T any](ctx context.Context, s *Site, do func(*dead) (T, error)) (answer T, err error) {
+func reading[T any](ctx context.Context, s *Site, do func(*deadLetters) (T, error)) (answer T, err error) {
 	free, err := enter(ctx, s.databases)
 	if err != nil {
 		return answer, err
@@ -180,7 +180,7 @@ func reading[T any](ctx context.Context, s *Site, do func(*dead) (T, error)) (an
 	return answer, coded(err)
 }
 
-func (s *Site) takeLetters() (d *dead, leave func(), err error) {
+func (s *Site) takeLetters() (d *deadLetters, leave func(), err error) {
 	a := s.node.Access()
 	return s.letters.take(a.Config, a.Edition)
 }

@@ -56,9 +56,9 @@ func tallyOf(letters []operate.Letter, err error) tally {
 	return t
 }
 
-// kept is an answer of the servers that many pages share. A page waits a moment for the first
+// cached is an answer of the servers that many pages share. A page waits a moment for the first
 // answer. Later it gets the old answer while a new one is being fetched.
-type kept[T any] struct {
+type cached[T any] struct {
 	fetch func(context.Context) (T, error)
 	lasts time.Duration
 
@@ -70,7 +70,7 @@ type kept[T any] struct {
 
 // get returns the last answer, which may be the zero value. It starts fetching a new one if the
 // last is too old. The fetch ends with the server, which waits for it.
-func (k *kept[T]) get(ctx context.Context, w *state.State) T {
+func (k *cached[T]) get(ctx context.Context, w *state.State) T {
 	k.mu.Lock()
 	first := k.asked.IsZero()
 	if k.flight == nil && (first || time.Since(k.asked) > k.lasts) {
@@ -96,7 +96,7 @@ func (k *kept[T]) get(ctx context.Context, w *state.State) T {
 }
 
 // expire makes the next get fetch the answer again, at most once a second.
-func (k *kept[T]) expire() {
+func (k *cached[T]) expire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.flight == nil && time.Since(k.asked) > time.Second {
@@ -104,7 +104,7 @@ func (k *kept[T]) expire() {
 	}
 }
 
-func (k *kept[T]) ask(w *state.State, flight chan struct{}) {
+func (k *cached[T]) ask(w *state.State, flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(w.Life, state.SourceTimeout)
 	defer cancel()
 	defer func() {
@@ -151,15 +151,15 @@ func isNil[T any](v T) bool {
 // answers has the servers' answers that all readers of pages share.
 type answers struct {
 	ask     operate.Node
-	samples kept[[]operate.Sample]
-	recent  kept[map[string][]operate.Brief]
-	letters kept[tally]
-	reasons kept[[]operate.LetterReason]
-	events  kept[[]diagnose.Event]
-	others  kept[map[string][]diagnose.Event]
+	samples cached[[]operate.Sample]
+	recent  cached[map[string][]operate.Brief]
+	letters cached[tally]
+	reasons cached[[]operate.LetterReason]
+	events  cached[[]diagnose.Event]
+	others  cached[map[string][]diagnose.Event]
 
 	mu    sync.Mutex
-	byJob map[string]*kept[[]operate.Letter]
+	byJob map[string]*cached[[]operate.Letter]
 }
 
 func newAnswers(d operate.Node) *answers {
@@ -168,19 +168,19 @@ func newAnswers(d operate.Node) *answers {
 	}
 	events := func(ctx context.Context) ([]diagnose.Event, error) { return d.Events(ctx, eventsOnTimeline) }
 	return &answers{
-		events: kept[[]diagnose.Event]{lasts: samplesFor, fetch: events},
-		others: kept[map[string][]diagnose.Event]{lasts: samplesFor, fetch: func(ctx context.Context) (map[string][]diagnose.Event, error) {
+		events: cached[[]diagnose.Event]{lasts: samplesFor, fetch: events},
+		others: cached[map[string][]diagnose.Event]{lasts: samplesFor, fetch: func(ctx context.Context) (map[string][]diagnose.Event, error) {
 			return d.LockEvents(ctx, eventsOfLock)
 		}},
 		ask: d,
-		samples: kept[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
+		samples: cached[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
 			return d.Samples(ctx, time.Now().Add(-plotSpan))
 		}},
-		recent: kept[map[string][]operate.Brief]{lasts: samplesFor, fetch: d.Recent},
-		reasons: kept[[]operate.LetterReason]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.LetterReason, error) {
+		recent: cached[map[string][]operate.Brief]{lasts: samplesFor, fetch: d.Recent},
+		reasons: cached[[]operate.LetterReason]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.LetterReason, error) {
 			return d.Reasons(ctx, operate.LetterFilter{})
 		}},
-		letters: kept[tally]{lasts: lettersFor, fetch: func(ctx context.Context) (tally, error) {
+		letters: cached[tally]{lasts: lettersFor, fetch: func(ctx context.Context) (tally, error) {
 			letters, err := d.Letters(ctx, operate.LetterFilter{}, lettersCounted)
 			return tallyOf(letters, err), err
 		}},
@@ -236,11 +236,11 @@ func (d *answers) before(ctx context.Context, w *state.State, latest []diagnose.
 func (d *answers) lettersOf(ctx context.Context, w *state.State, job string) []operate.Letter {
 	d.mu.Lock()
 	if d.byJob == nil {
-		d.byJob = map[string]*kept[[]operate.Letter]{}
+		d.byJob = map[string]*cached[[]operate.Letter]{}
 	}
 	k := d.byJob[job]
 	if k == nil {
-		k = &kept[[]operate.Letter]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.Letter, error) {
+		k = &cached[[]operate.Letter]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.Letter, error) {
 			return d.ask.Letters(ctx, operate.LetterFilter{Job: job}, lettersOfJob)
 		}}
 		d.byJob[job] = k

@@ -18,7 +18,7 @@ func TestWhatAPageAsksBesideTheStateBeginsBeforeTheServersEndOrNever(t *testing.
 		w := state.New(state.Config{
 			Source: statustest.Fixed(diagnose.Snapshot{}), Leading: func() bool { return false }, Log: zap.NewNop(),
 		})
-		k := &kept[int]{fetch: func(context.Context) (int, error) { return 1, nil }}
+		k := &cached[int]{fetch: func(context.Context) (int, error) { return 1, nil }}
 		var pages sync.WaitGroup
 		for range 4 {
 			pages.Go(func() {
