@@ -105,7 +105,7 @@ func Run(ctx context.Context, c config.Config, o Options) (command.Result, error
 	}
 	for _, w := range wanted {
 		if w.outer == nil {
-			t, err := newTaking(h, w)
+			t, err := newLockAttempt(h, w)
 			if err != nil {
 				return command.Result{}, errors.Join(err, locks.Close())
 			}

@@ -32,7 +32,7 @@ type lockAttempt struct {
 // most commands are shorter.
 const quietly = time.Second
 
-func newTaking(h *lockRun, w wantedLock) (*lockAttempt, error) {
+func newLockAttempt(h *lockRun, w wantedLock) (*lockAttempt, error) {
 	t := &lockAttempt{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
 	var slots []elector.Lock
 	for _, key := range w.keys {

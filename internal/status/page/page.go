@@ -1,5 +1,3 @@
-// Package page serves a node's pages for people. The pages keep themselves current, and have
-// forms for orders.
 package page
 
 import (
