@@ -1,5 +1,3 @@
-// Package doctor finds problems that lose data or keep a job from working: in the
-// configuration, in Redis, in databases, among the nodes, in the unit and on the host.
 package doctor
 
 import (

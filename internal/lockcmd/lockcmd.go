@@ -1,4 +1,3 @@
-// Package lockcmd is `baton lock`: it runs a command under locks, lists them and breaks them.
 package lockcmd
 
 import (

@@ -18,10 +18,11 @@
 //
 // What fails, and what then:
 //
-//   - Another node leads: a claim fails with job.ErrNotLeader, and the term ends.
+//   - Another node leads: a claim fails with job.ErrNotLeader, and nothing is written.
 //   - A slot is more than a minute ahead of the clock of Redis: job.ErrAhead. Once claimed it would block all earlier slots.
 //   - The leader dies in a run: the next one finds the open run and records it as lost.
 //   - Redis has lost the ledger: nothing is caught up, and the history says that earlier runs are unknown.
-//   - The memory of Redis is full: each script writes first, so that it is refused before it has done anything.
+//   - The memory of Redis is full: claims and results are written, so that flushes can make room. A script begins with
+//     a write that Redis does not refuse then, and after a first write Redis refuses no other one of it.
 //   - The history grows: entries beyond the count or the age are removed. Output keeps its last bytes.
 package redisledger

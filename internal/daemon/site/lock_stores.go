@@ -1,5 +1,3 @@
-// Package site knows where locks, ledgers and data live: it opens the stores and databases of
-// a configuration, and makes one election of those on the masters of a quorum.
 package site
 
 import (

@@ -22,5 +22,4 @@
 //   - A record does not fit, or cannot be merged: it becomes a dead letter that names the column, and the rest goes on.
 //   - A record has none of the inputs: it gives no column a value, so it is a dead letter, too.
 //   - A record of a sum is gone: a sum cannot be deleted exactly, so it is a dead letter.
-//   - The table is changed while a pipeline runs: its statements fail, and the next pipeline compiles again.
 package mapping

@@ -1,4 +1,3 @@
-// Package api is the JSON API: programs use it to read a node's state and to give orders.
 package api
 
 import (

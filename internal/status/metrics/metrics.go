@@ -1,4 +1,3 @@
-// Package metrics serves the node's metrics from memory only: a scrape never waits for a server.
 package metrics
 
 import (

@@ -1,5 +1,3 @@
-// Package staging freezes pending changes in Redis, beside their key and under an id, until they
-// are in the database. The sources define the changes and read them.
 package staging
 
 import (

@@ -1,4 +1,3 @@
-// Package mysql is the Dialect of MySQL and MariaDB.
 package mysql
 
 import (

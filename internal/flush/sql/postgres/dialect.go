@@ -1,4 +1,3 @@
-// Package postgres is the Dialect of PostgreSQL, by pgx without database/sql.
 package postgres
 
 import (

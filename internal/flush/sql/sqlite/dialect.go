@@ -1,4 +1,3 @@
-// Package sqlite is the Dialect of SQLite.
 package sqlite
 
 import (

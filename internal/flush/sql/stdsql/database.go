@@ -1,4 +1,3 @@
-// Package stdsql is what dialects behind database/sql share.
 package stdsql
 
 import (
