@@ -1,4 +1,25 @@
-// Package row has the data that a flush moves: records as a source reads them, values and rows as a
-// database writes them, the tables that hold these, and the dead letters of records that
-// no table holds. A text becomes a value exactly, or not at all.
+// Package row defines what a flush moves: records, values, rows, tables and dead letters. It has no I/O.
+//
+//	Record      raw texts of one record, in the order of the source's inputs; Gone: its row no longer exists
+//	Column      a column as the catalogue has it, with its kind and its limits
+//	Reader      makes the value of a column out of a text
+//	Value       one value, already of the column's kind; the zero Value is NULL, [Absent] is a column that is not written
+//	Plan        the table, the written columns, the key and the operation of each column
+//	Row         the values of one row, and the record that they were made of
+//	DeadLetter  a record that fits no row, as JSON, with the reason
+//
+// The invariants:
+//
+//   - A text becomes a value exactly, or not at all. A reader never rounds, cuts or guesses: a number with too many digits, a text
+//     that is too long and a time that is finer than the column are errors.
+//   - [Compare] orders the values of one column, and equal ones are one key. [Value.Prefix] has the same order in 64 bits, so that
+//     a sort rarely reads the values. Equal prefixes say nothing.
+//   - A dead letter loses nothing. [ParseRecordJSON] is the inverse of [RecordJSON], also for bytes that JSON cannot carry.
+//
+// What fails, and what then:
+//
+//   - A text does not fit its column: the reader's error is the reason of the dead letter. The rest of the page goes on.
+//   - The source could not read a record: [Record].Err is the reason.
+//   - The database cannot hold a large dead letter: [CutRecordJSON] shortens its texts and marks them. A cut record cannot be
+//     replayed, and ParseRecordJSON says so with ErrCutRecord.
 package row
