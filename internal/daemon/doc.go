@@ -1,5 +1,26 @@
-// Package daemon puts baton together: it is the one place that knows every
-// package. Run is the daemon itself. It starts the parts in this order: stores,
-// jobs, listener, election. The other exported functions serve commands that run
-// beside a daemon.
+// Package daemon puts baton together: it is the one place that knows every package. [Run] is the daemon itself. The other exported
+// functions serve commands that run beside a daemon.
+//
+//	node         a running daemon: what its candidacies share, and the configuration in force
+//	candidacy    the node's part in one election: its elector, its runner and its ledger
+//	runningTerm  one term of a candidacy; a reload may replace its jobs
+//	observer     turns the events of an election into log lines, metrics, systemd's status and the lease file
+//	subscriber   one subscription for the hints of all elections
+//	balanceView  a candidacy as the balancer sees it
+//
+// Run starts the parts in this order: stores, jobs, listener, election.
+//
+// The invariants:
+//
+//   - The node contends for each lock once. A candidacy that is being left is gone before another one for the same lock begins.
+//   - A reload first makes everything that can fail. Then each candidacy takes over its new workload at once; runs in progress end
+//     unchanged.
+//   - Renewal goes on until the work of a term has returned. After an order, flushes go on until the last command has ended.
+//
+// What fails, and what then:
+//
+//   - A part of a reload fails: the configuration in force stays, and the error says why.
+//   - A candidacy ends by an error of its own: the daemon ends with that error.
+//   - Work does not return by the hard stop: the process exits, and the command of systemd's ExecStopPost releases the lock.
+//   - Redis is away: the elections go on asking, and the outage is reported once for all of them.
 package daemon

@@ -1,5 +1,3 @@
-// Package schedule parses cron expressions, @every and @always, and computes their slots in a time zone, clock changes
-// included. It reads no clock.
 package schedule
 
 import (

@@ -1,6 +1,3 @@
-// Package web serves HTTP to clients that hold connections, read slowly or flood: it limits
-// connections and concurrent requests, sets deadlines and writes server-sent events. It does
-// not know the content.
 package web
 
 import "time"
