@@ -154,7 +154,9 @@ type controlState struct {
 // change makes the writes of decide in one transaction, and starts over if the leader changed
 // meanwhile. It needs no script: a server may forbid them. The attempts (history, wake-ups)
 // may be refused.
-func (e *Election) change(ctx context.Context, doing string, decide func(controlState) (writes, attempts []redisconn.Command, err error)) error {
+func (e *Election) change(
+	ctx context.Context, doing string, decide func(controlState) (writes, attempts []redisconn.Command, err error),
+) error {
 	_, err := e.store.Run(ctx, e.keys.Lock(), func(conn redis.Conn) (any, error) {
 		for range conflicts {
 			s, err := e.watchLeader(ctx, conn)

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// captureEventsEvery is how often the events of captures are taken, captureHeadsEvery how often the term asks their masters for the ends of their
-	// histories.
+	// captureEventsEvery is how often the events of captures are taken. captureHeadsEvery is how often the term asks their masters for
+	// the ends of their histories.
 	captureEventsEvery = time.Second
 	captureHeadsEvery  = GaugeEvery
 	// sameEvent is how often an event of one kind enters the history at most: repeated events must not push the election's own events

@@ -9,7 +9,7 @@ import (
 )
 
 // cronSchedule finds slots on the wall clock, where no hour is missing or
-// repeated, and then finds the instant at which the clock of its zone shows them.
+// repeated, and then finds the instant when the clock of its zone shows them.
 // A wall clock time is kept as a time in UTC with the same digits.
 type cronSchedule struct {
 	spec string
@@ -55,7 +55,7 @@ func (c *cronSchedule) everyHour() bool {
 	return c.bits.Hour&allHours == allHours
 }
 
-// nextElapsed finds the next instant at which the clock shows a matching time, also for the
+// nextElapsed finds the next instant when the clock shows a matching time, also for the
 // second time: it goes through the periods of unchanged offset.
 func (c *cronSchedule) nextElapsed(after time.Time) time.Time {
 	t := after.In(c.loc)

@@ -118,7 +118,7 @@ func parseFields(spec string, fields []string, loc *time.Location) (Schedule, er
 	return newCronSchedule(spec, bits, ends, loc)
 }
 
-// checkElements refuses text that the library would misread, or on which it would panic.
+// checkElements refuses text that would make the library misread it or panic.
 func checkElements(field string, size int) error {
 	if strings.Contains(field, "=") {
 		return errors.New("the time zone does not belong here; use the job's time_zone setting")
