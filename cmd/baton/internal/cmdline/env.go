@@ -1,5 +1,3 @@
-// Package cmdline has the parts that the commands of baton share before they print: the world outside, exit
-// codes, the flags that name a configuration or a node, the choice of an operator, and the completion of names.
 package cmdline
 
 import (

@@ -1,4 +1,3 @@
-// Package jobcmd is baton job: how jobs stand, and orders for them.
 package jobcmd
 
 import (
