@@ -80,6 +80,12 @@ func examineStages(ctx context.Context, c config.Config, stores site.Stores, led
 // judgeNodes compares the nodes that are there with each other, and with the configuration.
 func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 	r := &report{}
+	if p.Cut {
+		r.subject = "redis"
+		r.add(SeverityWarning, fmt.Sprintf("the list of nodes is longer than baton reads: %d of them are shown", len(p.Nodes)),
+			"nodes are missing from status and page; something wrote names that are no nodes, or each start has another node.id",
+			"give each host a fixed node.id, and remove names that are no nodes from the hash {lock_key}:nodes with HDEL")
+	}
 	leads := slices.IndexFunc(p.Nodes, func(n redislock.Node) bool { return n.ID == p.Leader })
 	for _, n := range p.Nodes {
 		if p.Now.Sub(n.Seen()) > redislock.GoneAfter {

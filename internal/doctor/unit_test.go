@@ -214,6 +214,13 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 	}
 }
 
+func TestAListOfNodesThatIsCutIsTold(t *testing.T) {
+	all := judgeNodes(redislock.Picture{Now: time.Now(), Cut: true, Nodes: make([]redislock.Node, 10_000)}, configOf("redis://127.0.0.1:1"))
+	if len(all) != 1 || all[0].Severity != SeverityWarning || !strings.Contains(all[0].What, "10000 of them are shown") {
+		t.Errorf("%+v, want one warning", all)
+	}
+}
+
 // What jobs set of their commands has to be given by the unit, or the daemon refuses to start.
 func TestWhatAUnitKeepsFromCommandsIsTold(t *testing.T) {
 	const given = "AmbientCapabilities=cap_kill cap_setgid cap_setuid"

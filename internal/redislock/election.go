@@ -45,6 +45,7 @@ type Picture struct {
 	TTL    time.Duration
 	Held   time.Time // until when that term had the lease at most; zero: not known
 	Nodes  []Node
+	Cut    bool    // the list of nodes is too long: Nodes is a part of it
 	Events []Event // newest first
 	// Forbidden: this user of Redis lacks the permission to read the election. Nothing else is known.
 	Forbidden bool
@@ -99,10 +100,13 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.Lock(), commands[i], redisconn.Explain(err))
 		}
 	}
-	if replies[4], err = moreNodes(ctx, conn, k.Nodes(), replies[4]); err != nil {
+	cut := false
+	if replies[4], cut, err = moreNodes(ctx, conn, k.Nodes(), replies[4]); err != nil {
 		return Picture{}, fmt.Errorf("read the nodes of the election of %q: %w", k.Lock(), redisconn.Explain(err))
 	}
-	return decodePicture(replies)
+	p, err := decodePicture(replies)
+	p.Cut = cut
+	return p, err
 }
 
 // The list of nodes is read in pages: a list of a million forged nodes would block Redis for seconds. More than nodesPages pages are not
@@ -116,9 +120,8 @@ func askNodes(key, cursor string) redisconn.Command {
 	return redisconn.Cmd("HSCAN", key, cursor, "COUNT", nodesPage)
 }
 
-// moreNodes reads the pages after the first one, and returns the fields and values of all.
-func moreNodes(ctx context.Context, conn redis.Conn, key string, reply any) ([]any, error) {
-	var all []any
+// moreNodes reads the pages after the first one, and returns the fields and values of all. It reports whether there are more.
+func moreNodes(ctx context.Context, conn redis.Conn, key string, reply any) (all []any, cut bool, err error) {
 	for page := 1; ; page++ {
 		var cursor string
 		var fields []any
@@ -127,15 +130,15 @@ func moreNodes(ctx context.Context, conn redis.Conn, key string, reply any) ([]a
 			_, err = redis.Scan(parts, &cursor, &fields)
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		all = append(all, fields...)
 		if cursor == "0" || page == nodesPages {
-			return all, nil
+			return all, cursor != "0", nil
 		}
 		next := askNodes(key, cursor)
 		if reply, err = redis.DoContext(conn, ctx, next.Name, next.Args...); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 }

@@ -354,21 +354,23 @@ func TestTheNodesAreReadInPagesAndNotWithoutBound(t *testing.T) {
 			client.Do("HSET", args...)
 		}
 	}
+	cut := false
 	nodes := func() int {
 		p, err := e.Picture(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
+		cut = p.Cut
 		return len(p.Nodes)
 	}
 	add(0, 3000)
-	if n := nodes(); n != 3000 {
-		t.Errorf("%d nodes, want all 3000", n)
+	if n := nodes(); n != 3000 || cut {
+		t.Errorf("%d nodes, cut: %t; want all 3000", n, cut)
 	}
 	add(3000, 50_000)
 	calls := client.CallsOf(func() {
-		if n := nodes(); n < 5_000 || n > 15_000 {
-			t.Errorf("%d of 50,000 nodes were read", n)
+		if n := nodes(); n < 5_000 || n > 15_000 || !cut {
+			t.Errorf("%d of 50,000 nodes were read, cut: %t", n, cut)
 		}
 	})
 	if calls["hscan"] != 10 {
