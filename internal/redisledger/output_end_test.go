@@ -14,7 +14,7 @@ func TestTheLastRunHasTheLastLineOfItsOutput(t *testing.T) {
 	_, l := ledgerRig(t)
 	for i, c := range []struct{ output, want string }{
 		{"a\nreport: no such host\n\n  \n", "report: no such host"}, {"one line", "one line"}, {" \n", ""}, {"", ""},
-		{strings.Repeat("x", 2000), strings.Repeat("x", 512)},
+		{strings.Repeat("x", 2000), strings.Repeat("x", 512)}, {strings.Repeat("x", 2000) + "\nthe end", "the end"},
 	} {
 		run := newRun(fmt.Sprintf("r%d", i), i+1, "a")
 		claim(t, l, run)
