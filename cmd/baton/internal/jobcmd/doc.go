@@ -1,12 +1,13 @@
 // Package jobcmd is baton job: how jobs stand, and orders for them.
 //
 //	list, show, next, history, logs     questions: each prints a table or lines, or one document with -o
-//	run, cancel, pause, resume, accept  orders: flags become an operate.Order, and its outcome becomes words and an exit code
+//	run, cancel, pause, resume          orders: flags become an operate.Order, and its outcome becomes words and an exit code
+//	accept                              allows a job to change rows that it did not write
 //	verify, backfill                    orders that take long, and their progress
 //	preview                             what a flush would write, read from the sources without any change
 //
 // A command works on an operate.Operator, which package cmdline chooses: the servers that the configuration names, or a node's API. Only
-// preview always opens the servers.
+// preview and accept always open the servers.
 //
 // The invariants:
 //
