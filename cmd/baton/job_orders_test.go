@@ -45,7 +45,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c := commandCLI(t)
 	c.matches(c.run("job", "cancel", "report"), cmdline.ExitNoLeader, `^$`, `nobody holds lock "baton"`)
 	c.matches(c.run("job", "run", "apart"), cmdline.ExitNoLeader, `^$`, `nobody holds lock "other"`)
-	c.matches(c.run("job", "history", "report"), cmdline.ExitOK, `^nothing is known of job "report": `, `^$`)
+	c.matches(c.run("job", "history", "report"), cmdline.ExitOK, `^there is no record of job "report": `, `^$`)
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
 	c.matches(c.run("job", "cancel", "report"), cmdline.ExitFailure, `^$`, `job "report" has no open run and no retry: nothing was cancelled`)
@@ -68,7 +68,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "history", "report"), cmdline.ExitOK,
 		`(?ms)^WHEN \(Europe/Berlin\) +TRIGGER +ATTEMPT +STATE +TOOK +EXIT +NODE +EPOCH +ERROR OR REASON$.*`+
 			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +manual +1 +cancelled +\S+ +- +db1 +…\d+ +cancelled by \S+: too slow.* \(by \S+: month's end\)$.*`+
-			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +missed +- +- +db1 +…\d+ +nothing was known of the job: .* slots count from \d\d:\d\d`, `^$`)
+			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +missed +- +- +db1 +…\d+ +there was no record of the job: .* slots count from \d\d:\d\d`, `^$`)
 	c.matches(c.run("job", "history", "report", "-n", "0"), cmdline.ExitUsage, `^$`, `-n 0: want a number above 0`)
 
 	c.matches(c.run("job", "run", "fails", "--watch"), cmdline.ExitFailure, `failed: exit code 3 in \S+\n$`, `run \S+ of job "fails": failed: .*exit code 3`)

@@ -47,7 +47,7 @@ func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	c, conn, db := jobCLI(t, "@yearly")
 	c.matches(c.run("job", "next"), cmdline.ExitOK, `^views: `, `^$`) // there is no other
 	c.matches(c.run("job", "show"), cmdline.ExitOK, `^job +views\n`, `^$`)
-	c.matches(c.run("job", "history"), cmdline.ExitOK, `^nothing is known of job "views"`, `^$`)
+	c.matches(c.run("job", "history"), cmdline.ExitOK, `^there is no record of job "views"`, `^$`)
 	c.matches(c.run("job", "logs"), cmdline.ExitUsage, `^$`, `job "views" is a flush`)
 	for _, order := range []string{"run", "cancel", "pause", "resume"} {
 		c.matches(c.run("job", order), cmdline.ExitUsage, `^$`, `say which job.*: views\n`)

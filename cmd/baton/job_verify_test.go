@@ -77,9 +77,9 @@ func TestAJobIsBackfilledVerifiedAndRepairedFromTheCommandLine(t *testing.T) {
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
 	c.matches(c.run("job", "verify", "report"), cmdline.ExitUsage, `^$`, `job "report" runs a command: only a flush has keys`)
-	c.matches(c.run("job", "backfill", "views"), cmdline.ExitUsage, `^$`, `job "views": a source of type counters cannot be read beside its flush: what was flushed is not in Redis`)
+	c.matches(c.run("job", "backfill", "views"), cmdline.ExitUsage, `^$`, `job "views": a source of type counters cannot be read beside its flush: flushed items have left Redis`)
 	for _, command := range []string{"backfill", "verify"} {
-		c.matches(c.run("job", command, "totals"), cmdline.ExitUsage, `^$`, `of which Redis knows nothing\n$`)
+		c.matches(c.run("job", command, "totals"), cmdline.ExitUsage, `^$`, `which Redis does not know\n$`)
 	}
 	c.matches(c.run("job", "verify", "board"), cmdline.ExitFailure, `2 records and 0 rows compared in \S+: 2 missing`, `failed: 2 missing`)
 	c.matches(c.run("job", "backfill", "board"), cmdline.ExitOK, `^succeeded: 2 keys marked in \S+; the next runs flush them\n$`, `^$`)

@@ -37,7 +37,7 @@ func (t statusTables) leader() {
 	s := t.s
 	switch l := s.Leader; {
 	case l == nil && s.LastLeader == nil && s.Error != "":
-		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Uneasy, "it is not known who leads"))
+		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Uneasy, "the leader is unknown"))
 	case s.LastLeader != nil:
 		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Uneasy, s.Vacancy))
 	case l == nil && s.Paused != nil:

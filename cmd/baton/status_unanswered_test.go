@@ -22,7 +22,7 @@ func TestStatusSaysWhatTheConfigurationHasWhereRedisDoesNotAnswer(t *testing.T) 
 		if got.code != cmdline.ExitFailure {
 			t.Errorf("%s: exit code %d", answers, got.code)
 		}
-		for _, want := range []string{`Lock "mine": it is not known who leads`, "redis unavailable", address, "baton doctor", "report  @every 1h"} {
+		for _, want := range []string{`Lock "mine": the leader is unknown`, "redis unavailable", address, "baton doctor", "report  @every 1h"} {
 			if !strings.Contains(got.stdout, want) {
 				t.Errorf("%s: it lacks %q:\n%s", answers, want, got.stdout)
 			}

@@ -115,7 +115,7 @@ func (c *Certificate) Ends(now time.Time) (what string, refused bool) {
 func (c *Certificate) warn() {
 	what, _ := c.Ends(time.Now())
 	if what != "" && what != c.warned {
-		c.log.Warn(what+". Renew it in its files: they are read anew, without a restart", zap.String("setting", "http.tls"))
+		c.log.Warn(what+". Renew it in its files: they are read again, without a restart", zap.String("setting", "http.tls"))
 	}
 	c.warned = what
 }

@@ -135,7 +135,7 @@ func (v *validator) storeOf(path, name string) bool {
 	case name == lockStore:
 		v.fail(path, "redis is where the key is without this; remove it")
 	case len(v.Stores) == 0:
-		v.fail(path, "%q is not under stores, where there is none", name)
+		v.fail(path, "%q is not under stores, which is empty", name)
 	default:
 		v.fail(path, "%q is not under stores; %s", name, suggest(name, slices.Collect(maps.Keys(v.Stores))))
 	}

@@ -37,7 +37,7 @@ func TestBadStoresAreReportedAtTheirPlaceWithTheRemedy(t *testing.T) {
 
 		{"unknown store", flushing(`shop: {url: "redis://h"}`, "store: shp, "+views),
 			`4:52: jobs[0].flush.from.store: "shp" is not under stores; did you mean shop?`},
-		{"no stores", flushing(``, "store: shop, "+views), `4:52: jobs[0].flush.from.store: "shop" is not under stores, where there is none`},
+		{"no stores", flushing(``, "store: shop, "+views), `4:52: jobs[0].flush.from.store: "shop" is not under stores, which is empty`},
 		{"redis as a store", flushing(`a: {url: "redis://h"}`, "store: redis, "+views),
 			"4:52: jobs[0].flush.from.store: redis is where the key is without this; remove it"},
 		{"a key twice in a store", flushing(`a: {url: "redis://h"}`, "store: a, "+views, "store: a, "+views),

@@ -133,7 +133,7 @@ func (v *validator) to(path string, f Flush) {
 		if _, ok := v.Databases[t.Database]; !ok {
 			names := slices.Sorted(maps.Keys(v.Databases))
 			if len(names) == 0 {
-				v.fail(path+".database", "%q is not under databases, where there is none", t.Database)
+				v.fail(path+".database", "%q is not under databases, which is empty", t.Database)
 			} else {
 				v.fail(path+".database", "%q is not under databases; %s", t.Database, suggest(t.Database, names))
 			}
@@ -158,7 +158,7 @@ func (v *validator) mode(path string, f Flush) {
 	v.choice(path+".mode", t.Mode, modesOf(f.From.Kind())...)
 	switch {
 	case t.Mode == modeInsert && len(t.Key) > 0:
-		v.fail(path+".key", "not with mode insert; call it dedupe_key to leave out what is there already, or remove it")
+		v.fail(path+".key", "not with mode insert; call it dedupe_key to leave out rows that exist, or remove it")
 	case t.Mode == modeInsert:
 	case len(t.DedupeKey) > 0:
 		v.fail(path+".dedupe_key", "only with mode: insert; remove it")

@@ -178,11 +178,11 @@ func (v *validator) column(path string, c Column, kind spec.Kind) (adds bool) {
 	}
 	switch {
 	case kind.Keyed() && c.From == "$field":
-		v.fail(path+".from", "$field is for counters in one hash; the name is what the key captures, for example id of hits:<id>")
+		v.fail(path+".from", "$field is for counters in one hash; the name is a captured part of the key, for example id of hits:<id>")
 	case c.From != "$field" && c.From != "$value" && !kind.Keyed():
 		v.fail(path+".from", "%q: a counter has $field, its field's name, and $value, its increment", c.From)
 	case c.From == "$value" && c.Op == "set":
-		v.fail(path+".op", "$value is an increment; set would lose what the row has, write add or leave op out")
+		v.fail(path+".op", "$value is an increment; set would lose the value of the row, write add or leave op out")
 	case c.From == "$field" && c.Op == "add":
 		v.fail(path+".op", "$field is a name, not a number; leave op out")
 	}

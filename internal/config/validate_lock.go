@@ -22,7 +22,7 @@ func (v *validator) locks() {
 		for _, l := range all {
 			switch {
 			case stagedAs(l.key) == stagedAs(j.Lock):
-				v.fail(at, "what is kept beside it has the same names as beside %q, %s; write both alike, "+
+				v.fail(at, "the keys beside it have the same names as beside %q, %s; write both alike, "+
 					"or name it otherwise", l.key, l.path)
 			case beside(l.key, j.Lock):
 				v.fail(at, "%q is kept beside %q, %s; name it otherwise", j.Lock, l.key, l.path)

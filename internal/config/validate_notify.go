@@ -70,10 +70,10 @@ func (v *validator) topics(at string, n Notify) {
 		}
 	}
 	if !late {
-		never(NotifyLate, "none of the jobs has late_after, so none is ever late; set it, or remove late")
+		never(NotifyLate, "no job has late_after, so no job is ever late; set it, or remove late")
 	}
 	if !flushes {
-		never(NotifyDeadLetters, "none of the jobs is a flush, so there are no dead letters; remove dead_letters")
+		never(NotifyDeadLetters, "no job is a flush, so there are no dead letters; remove dead_letters")
 	}
 	if n.GiveUpAfter > longest {
 		v.fail(at+".give_up_after", "%s is more than a year", text.Exact(n.GiveUpAfter))

@@ -98,7 +98,7 @@ func (v *validator) url(path, raw string) {
 		return
 	}
 	if n, err := strconv.Atoi(database); database != "" && (err != nil || n < 0) {
-		v.fail(path, "what follows the port or ?db= is the number of a database; "+want)
+		v.fail(path, "the part behind the port or ?db= is the number of a database; "+want)
 	}
 	if _, hasPassword := u.User.Password(); u.User.Username() != "" && !hasPassword {
 		v.fail(path, "has a user without a password; set username: and password_file: instead")

@@ -51,7 +51,7 @@ func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv
 	}
 	c, err := load()
 	if err != nil {
-		return nil, fmt.Errorf("the lock that the daemon left behind is not released and runs out by itself, "+
+		return nil, fmt.Errorf("the lock that the daemon left behind is not released and expires with its lease, "+
 			"because the configuration does not say where it is:\n%w", err)
 	}
 	var released []Released
@@ -128,13 +128,13 @@ func killGroup(ctx context.Context, group string) error {
 		left, refused := killAll(pids)
 		if left == 0 {
 			if refused != nil {
-				return fmt.Errorf("%w, left over in %s; the lock is not released and runs out by itself", refused, group)
+				return fmt.Errorf("%w, left over in %s; the lock is not released and expires with its lease", refused, group)
 			}
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d processes in %s do not die; the lock is not released and runs out by itself", left, group)
+			return fmt.Errorf("%d processes in %s do not die; the lock is not released and expires with its lease", left, group)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -194,7 +194,7 @@ func serviceGroups(text string) ([]string, error) {
 	}
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("this process is in no systemd service's control group, "+
-			"so nothing was killed and the lock runs out by itself (/proc/self/cgroup: %s)",
+			"so nothing was killed and the lock expires with its lease (/proc/self/cgroup: %s)",
 			strings.Join(strings.Fields(text), " "))
 	}
 	return paths, nil

@@ -126,7 +126,7 @@ func TestAControlGroupThatDoesNotDieIsAnError(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := killGroup(ctx, group); err == nil || !strings.Contains(err.Error(), "the lock is not released and runs out by itself") {
+	if err := killGroup(ctx, group); err == nil || !strings.Contains(err.Error(), "the lock is not released and expires with its lease") {
 		t.Errorf("error %v", err)
 	}
 	_ = stopped.Wait() // it was killed

@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 }
 
 // errStopped: ctx ended before there was anything to report.
-var errStopped = errors.New("stopped before a node led: nothing was written, and what the demo made is removed")
+var errStopped = errors.New("stopped before a node led: nothing was written, and the demo's files are removed")
 
 // unlessStopped is an error of the preparations; after ctx has ended, their failure is errStopped.
 func unlessStopped(ctx context.Context, err error) error {

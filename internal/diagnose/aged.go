@@ -58,5 +58,5 @@ func (l *Leader) ledLast() string {
 	if l.Foreign {
 		who = "another program"
 	}
-	return "it is not known who leads: " + who + " led when last seen, and its lease has run out since"
+	return "the leader is unknown: " + who + " led when last seen, and its lease has run out since"
 }

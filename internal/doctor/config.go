@@ -100,7 +100,7 @@ func examineListener(h config.HTTP, r *report) {
 		r.add(SeverityWarning, "http.listen is "+h.Listen+", beyond this host, without http.tls",
 			"every client that can reach it reads which jobs there are, when they run and what their errors are, "+
 				"and so does a listener on the way",
-			"listen on 127.0.0.1 behind a proxy that asks who it is, or set http.tls; a firewall for /metrics")
+			"listen on 127.0.0.1 behind a proxy that authenticates, or set http.tls; a firewall for /metrics")
 		return
 	}
 	r.add(SeverityInfo, "http.listen is "+h.Listen+", beyond this host",

@@ -181,7 +181,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	if o.Store {                         // whose ping is in the list of no lock
 		o.Accesses = append(o.Accesses, redisconn.Access{
 			Places:      []redisconn.Place{{Commands: []string{"PING"}}},
-			Consequence: "connections that have rested are made anew, and only its runs show that the store is away",
+			Consequence: "connections that have rested are made again, and only its runs show that the store is away",
 			Shows:       "when it is away",
 		})
 	}
@@ -228,7 +228,8 @@ func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Fi
 	if _, uncounted := errors.AsType[*flush.UncountedError](err); err == nil || uncounted || ctx.Err() != nil {
 		return nil
 	}
-	return []Finding{{Severity: SeverityError, Subject: jobSubject(j.Name), What: "what waits in Redis cannot be read: " + err.Error(),
+	return []Finding{{Severity: SeverityError, Subject: jobSubject(j.Name),
+		What:        "the waiting changes in Redis cannot be read: " + err.Error(),
 		Consequence: "the job fails; nothing is lost, the changes wait", Remedy: "as said; other programs must not write to baton's keys"}}
 }
 
@@ -273,7 +274,7 @@ func examineTable(ctx context.Context, c config.Config, j config.Job, store *sql
 	switch {
 	case errors.Is(err, flush.ErrTransient) || ctx.Err() != nil:
 		return []Finding{{Severity: SeverityInfo, Subject: subject, What: fmt.Sprintf("its table could not be checked: %v", err),
-			Consequence: "what is wrong there shows at the first flush", Remedy: "ask again"}}
+			Consequence: "faults there show at the first flush", Remedy: "ask again"}}
 	case err != nil:
 		return misfits(subject, err)
 	}

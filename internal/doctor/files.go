@@ -56,8 +56,8 @@ func (r *report) encryption(h config.HTTP) {
 		if refused {
 			severity = SeverityError
 		}
-		r.add(severity, "http.tls: "+what, "browsers, Prometheus and baton --server refuse to connect; the node leads all the same",
-			"renew it in its files: they are read anew, without a restart")
+		r.add(severity, "http.tls: "+what, "browsers, Prometheus and baton --server refuse to connect; the node leads nevertheless",
+			"renew it in its files: they are read again, without a restart")
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *report) ownDirectories(o Options) {
 		r.changeable(dir, "every user of this host can have baton forget which epochs there were, or take orders in its place")
 		if err := mayWrite(dir); given && err != nil {
 			r.add(SeverityError, fmt.Sprintf("this user cannot write there: %v", err),
-				"what a crashed daemon held is not released at once, and the highest epoch is not remembered",
+				"the locks of a crashed daemon are not released at once, and the highest epoch is not remembered",
 				"chown it to baton's user; StateDirectory= and RuntimeDirectory= of the unit do")
 		}
 	}

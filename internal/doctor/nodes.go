@@ -95,7 +95,7 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 		if n.Twin != "" {
 			r.add(SeverityError, "two processes have this node.id",
 				"status shows one of them at a time, an order to this node is obeyed by either, "+
-					"and each takes what the other leaves for its own",
+					"and each takes the state of the other for its own",
 				"give each host a node.id of its own; by default it is the host name")
 		}
 		offset := time.Duration(n.ClockMS) * time.Millisecond
@@ -115,16 +115,16 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 		if leads >= 0 && n.Version != p.Nodes[leads].Version {
 			r.add(SeverityInfo,
 				fmt.Sprintf("its version is %s, and the leader, %s, has %s", n.Version, p.Leader, p.Nodes[leads].Version),
-				"what the newer one can do is there only while it leads", "finish the upgrade")
+				"features of the newer one are there only while it leads", "finish the upgrade")
 		}
 		switch own := config.Hash(c); {
 		case p.Drifts(n):
 			r.add(SeverityWarning, "its jobs are configured otherwise than those of the leader, "+p.Leader,
-				"which jobs run, and how, depends on who leads",
+				"which jobs run, and how, depends on the leader",
 				"have the same jobs in the configuration of all hosts, and baton reload")
 		case n.ID == c.Node.ID && n.ConfigHash != own:
 			r.add(SeverityWarning, "it runs with other jobs than this configuration has",
-				"what was changed is not in force", "baton reload, or name the node's own file with --config")
+				"the changes are not in force", "baton reload, or name the node's own file with --config")
 		}
 	}
 	return r.findings

@@ -21,7 +21,7 @@ func unaccepted(ctx context.Context, c config.Config, j config.Job, store *sql.S
 	return []Finding{{Severity: SeverityWarning, Subject: jobSubject(j.Name), What: fmt.Sprintf(
 		"table %s had rows that the job never wrote, and a pass has left them alone: %d that differ from Redis, and %d without a key there",
 		j.Flush.To.Table, w.Changes, w.Deletes),
-		Consequence: "the table is not what Redis has; what the application changes is written",
+		Consequence: "the table is not what Redis has; changes by the application are written",
 		Remedy: fmt.Sprintf("baton job preview %s --all shows them; baton job accept %[1]s accepts that they are the job's; "+
 			"adopt: insert_only leaves them for good", j.Name)}}
 }

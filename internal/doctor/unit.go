@@ -54,7 +54,7 @@ func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
 	shown, err := systemctl(ctx, "show", "--property="+unitProperties(), "--", name)
 	if err != nil {
 		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be checked: %v", err),
-			"what the unit lacks shows when a daemon crashes",
+			"missing settings show when a daemon crashes",
 			"without systemd, see to it that a daemon that has ended is started again, "+
 				"and that baton release --crashed runs after it")
 		return r.findings
@@ -135,7 +135,7 @@ func (r *report) ending(u unit, c config.Config) {
 	}
 	if !strings.Contains(u.shown["ExecStopPost"], "release --crashed") {
 		r.add(SeverityWarning, "ExecStopPost= does not run baton release --crashed",
-			"after a crash no node leads for the rest of the lease, and what the daemon had started may still run", remedy)
+			"after a crash no node leads for the rest of the lease, and processes that the daemon started may still run", remedy)
 	}
 	if restart := u.shown["Restart"]; restart == "no" || restart == "on-success" {
 		r.add(SeverityWarning, "Restart is "+restart,
@@ -177,11 +177,11 @@ func (r *report) watched(u unit) {
 	}
 	if u.shown["StateDirectory"] == "" {
 		r.add(SeverityInfo, "StateDirectory= is not set",
-			"a Redis that has lost everything is taken for a new one on this host, unless a database knows better",
+			"a Redis that has lost everything counts as a new one on this host, unless a database knows better",
 			"StateDirectory="+directoryOf(u.name))
 	}
 	if u.shown["NeedDaemonReload"] == "yes" {
-		r.add(SeverityWarning, "its files have changed since systemd read them", "what was changed is not in force",
+		r.add(SeverityWarning, "its files have changed since systemd read them", "the changes are not in force",
 			"systemctl daemon-reload, and restart it")
 	}
 }
@@ -221,7 +221,7 @@ func (r *report) rights(u unit, c config.Config) {
 	if n, err := strconv.ParseInt(u.shown["MemoryMax"], 10, 64); err == nil && n < little {
 		r.add(SeverityWarning, fmt.Sprintf("MemoryMax is %d MiB", n>>20),
 			"the kernel kills the daemon in the middle of a large batch, and its jobs with it: nothing is lost, "+
-				"but the next one does not get further", "MemoryMax=256M or more, and what the commands need on top")
+				"but the next one does not get further", "MemoryMax=256M or more, and the need of the commands on top")
 	}
 	for _, credential := range u.text["LoadCredential"] {
 		_, path, _ := strings.Cut(credential, ":")

@@ -18,7 +18,7 @@ func (r *report) surroundings(u unit, c config.Config, open []string) {
 		if missing := u.lacks(j); missing != "" {
 			r.add(SeverityError, fmt.Sprintf("job %q has a user of its own, and the unit lacks %s", j.Name, missing),
 				"the daemon does not start, as it could neither begin nor end the command",
-				"the drop-in command-users.conf, which says what it costs; or a daemon of its own with that User=")
+				"the drop-in command-users.conf, which says its price; or a daemon of its own with that User=")
 		}
 		if filter := strings.Fields(u.shown["SystemCallFilter"]); j.Nice != 0 && forbids(filter, "setpriority") {
 			r.add(SeverityError, fmt.Sprintf("job %q sets nice, and SystemCallFilter= forbids it", j.Name),

@@ -288,7 +288,7 @@ func (r *run) recordLeft(ctx context.Context, left Waits) error {
 		r.waits(Waits{})
 		return nil
 	}
-	r.note(fmt.Sprintf("%s; what the application changes is written. `baton job preview %s --all` shows them, `baton job accept %s` "+
+	r.note(fmt.Sprintf("%s; changes by the application are written. `baton job preview %s --all` shows them, `baton job accept %s` "+
 		"accepts that they are the job's", what, r.cfg.Job, r.cfg.Job))
 	r.waits(left)
 	return r.recordAdoption(ctx, fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes))
@@ -344,7 +344,7 @@ func (p *Pipeline) MayMark(ctx context.Context, deletes bool) error {
 		return nil
 	}
 	return fmt.Errorf("table %q: %w, or the first pass of job %q has not ended: no key was marked. `baton job preview %s --all` "+
-		"shows what a pass would do, `baton job accept %s` accepts it", p.cfg.Mapping.Table, ErrUnaccepted, p.cfg.Job, p.cfg.Job, p.cfg.Job)
+		"shows the plan of a pass, `baton job accept %s` accepts it", p.cfg.Mapping.Table, ErrUnaccepted, p.cfg.Job, p.cfg.Job, p.cfg.Job)
 }
 
 // Digest identifies the mapping of the job as its table resolves it.

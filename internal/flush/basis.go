@@ -114,7 +114,7 @@ func (r *run) compareBasis(ctx context.Context, source KeySweeper, position, rec
 	case was.table != now.table && was.table != "" && now.table != "":
 		source.Reread(OtherTable, fmt.Sprintf("table %q was made again, truncated or restored", r.cfg.Mapping.Table))
 	case was.waits != "" && (was.waits != string(r.cfg.Adopt.Mode) || r.cfg.Adopt.Mode == AdoptAsk && !r.stillWaits()):
-		source.Reread(OtherMapping, "what it may do to rows that were there before was decided")
+		source.Reread(OtherMapping, "its rights on rows that were there before were decided")
 	case was != now: // the database can now report the table's identity, or no longer can
 		return errors.Join(r.recordOwned(ctx), r.recordBasis(ctx, now))
 	}

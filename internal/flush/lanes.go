@@ -114,7 +114,7 @@ func (r *writing) release(ctx context.Context, w work) (err error) {
 	defer r.releasing.Unlock()
 	if s, ok := r.source.(Releaser); ok {
 		if err := s.Done(ctx, r.stage, w.page); err != nil {
-			return failedSource(ctx, "remove what was flushed from", r.source, err)
+			return failedSource(ctx, "remove the flushed records from", r.source, err)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (r *writing) reuse(w work, err error) {
 
 // writeSafely is write in a goroutine of its own: a panic there would end the process.
 func (r *writing) writeSafely(ctx context.Context, w work) (err error) {
-	defer panicked(&err, "writing what was read from", r.source)
+	defer panicked(&err, "writing the records from", r.source)
 	return r.write(ctx, w)
 }
 

@@ -132,7 +132,7 @@ func TestALaneThatPanicsFailsTheRun(t *testing.T) {
 	}}
 	cfg.Lanes = 3
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-	if err == nil || !strings.Contains(err.Error(), "writing what was read from s panicked: boom") {
+	if err == nil || !strings.Contains(err.Error(), "writing the records from s panicked: boom") {
 		t.Errorf("run ended with %v", err)
 	}
 }

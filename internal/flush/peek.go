@@ -70,7 +70,7 @@ func (p *Pipeline) Preview(ctx context.Context, n int) Preview {
 	v.Table, v.Mode, v.Columns = c.mapping.Plan().Table.Name, c.mapping.Mode(), c.mapping.Views()
 	for i := range v.Columns {
 		if p.cfg.Inputs.Guarantee == row.ByMark && c.mapping.Plan().Columns[i].Op == row.OpAdd {
-			v.Columns[i].Op = "add what it has grown by"
+			v.Columns[i].Op = "add its growth"
 		}
 	}
 	v.count(ctx, c.sources)

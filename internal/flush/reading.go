@@ -135,7 +135,7 @@ func (p *Page) small() bool {
 
 // each converts the pages in their order, and hands each to its lane.
 func (c *converting) each(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
-	defer panicked(&err, "converting what was read from", source)
+	defer panicked(&err, "converting the records from", source)
 	next := c.dealer(lanes)
 	for p := range c.pages {
 		if err := c.one(ctx, source, stage, p, lanes, next); err != nil {
@@ -212,7 +212,7 @@ func (r *run) dealer(lanes []chan work) func(w *work) int {
 func (r *run) convert(source Source, stage Stage, p taken) (work, error) {
 	page := p.page
 	if page.Part < 0 && page.Move == nil && r.m.Adds() {
-		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
+		return work{}, errors.New("the source gave a page without a part number; its increments could be added twice")
 	}
 	b := Batch{
 		ID: stage.ID, Job: stage.Job, Shard: source.Name(), Part: page.Part,

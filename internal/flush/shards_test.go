@@ -181,7 +181,7 @@ func TestShardsWhoseConversionPanicsEnd(t *testing.T) {
 			cfg, _ := users(sources...)
 			cfg.Lanes = 4
 			_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-			if err == nil || !strings.Contains(err.Error(), "converting what was read from shard") {
+			if err == nil || !strings.Contains(err.Error(), "converting the records from shard") {
 				t.Errorf("run ended with %v", err)
 			}
 		})

@@ -159,7 +159,7 @@ func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 	}
 	generation, missed := sweeper.Pass(stage)
 	if missed != nil {
-		r.note(fmt.Sprintf("%s: no row was looked for that has vanished, because this pass may have missed some: %v", source.Name(),
+		r.note(fmt.Sprintf("%s: skipped deleting vanished rows, because this pass may have missed keys: %v", source.Name(),
 			missed))
 		return nil
 	}

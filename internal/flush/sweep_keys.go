@@ -83,7 +83,7 @@ func (r *run) sweepKeys(ctx context.Context, source Source, stage Stage) error {
 	case !passed.Everything:
 		return nil
 	case passed.Missed != nil:
-		r.note(fmt.Sprintf("%s: no row was looked for that has vanished, because this pass may have missed some: %v", source.Name(),
+		r.note(fmt.Sprintf("%s: skipped deleting vanished rows, because this pass may have missed keys: %v", source.Name(),
 			passed.Missed))
 		return nil //nolint:nilerr // it is none of this run's
 	}

@@ -297,7 +297,7 @@ func (d *decreases) err(source string) error {
 	}
 	return fmt.Errorf("%w: counter %s%s of %s is %s, and the database has %s of it: was Redis restored from an earlier state, or was the "+
 		"counter reset? "+
-		"It was left alone and all others were flushed. Set `on_decrease: subtract` to take off what is missing, `on_decrease: "+
+		"It was left alone and all others were flushed. Set `on_decrease: subtract` to subtract the difference, `on_decrease: "+
 		"restart` if counters begin again at zero, or put the counter right",
 		ErrDecreased, row.Quote(d.key), more, source, d.total, d.known)
 }

@@ -150,7 +150,7 @@ func unreachable(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("the connection was closed")
 	default:
-		err = errors.New("what came cannot be understood; does a web server listen there?")
+		err = errors.New("the answer cannot be parsed; does a web server listen there?")
 	}
 	return fmt.Errorf("no answer: %w", err)
 }

@@ -222,7 +222,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case text.NoAltName(err) != "":
 		return fmt.Errorf("%w: %s (%w)", ErrNoServer, text.NoAltName(err), err)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%w: nobody vouches for the certificate of %s: --ca-file names who does: %w", ErrNoServer, c.server, err)
+		return fmt.Errorf("%w: the certificate of %s is not trusted: --ca-file names who does: %w", ErrNoServer, c.server, err)
 	}
 	if asked, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 		err = asked.Err

@@ -21,7 +21,7 @@ var (
 	// ErrNoRun: neither what goes on nor the history has such a run.
 	ErrNoRun = errors.New("no such run")
 	// ErrRunLost: the end of a run is unknown.
-	ErrRunLost = errors.New("nobody can tell how the run ended")
+	ErrRunLost = errors.New("it is unknown how the run ended")
 	// ErrNoOutput says that a job of that kind prints nothing.
 	ErrNoOutput = errors.New("prints nothing")
 	// ErrNoLetter: there is no such dead letter, or no longer.

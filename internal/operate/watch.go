@@ -51,7 +51,7 @@ func WatchRun(ctx context.Context, runs Operator, name, id string, show func(Job
 			case lost.IsZero():
 				lost = time.Now()
 			case time.Since(lost) > lostAfter:
-				const rest = "what it had committed is in the database, and the next run does the rest"
+				const rest = "its commits are in the database, and the next run does the rest"
 				return JobRun{}, fmt.Errorf("%w: %s ran it and no longer leads; %s", lostRun(name, id), run.Run.NodeID, rest)
 			}
 		}

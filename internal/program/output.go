@@ -164,7 +164,7 @@ func (p *printout) keepShipping(ctx context.Context) {
 				shipped = offset + int64(len(text))
 			case !trouble: // once: the run goes on, and the same piece is tried again
 				trouble = true
-				p.log.Warn("cannot keep what the command prints", zap.Error(err))
+				p.log.Warn("cannot keep the command's output", zap.Error(err))
 			}
 		}
 		if last || ctx.Err() != nil {

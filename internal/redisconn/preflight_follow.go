@@ -56,7 +56,7 @@ func (x *examination) followed(f facts) {
 	if holds >= longEnough {
 		return
 	}
-	x.add(finding.SeverityWarning, fmt.Sprintf("its replication backlog (repl-backlog-size %s) holds what is written in about %s",
+	x.add(finding.SeverityWarning, fmt.Sprintf("its replication backlog (repl-backlog-size %s) holds the writes of about %s",
 		strings.TrimSpace(size(backlog)), holds.Round(time.Second)),
 		"after a longer outage of baton or of the connection a job of type capture reads all keys; nothing is lost",
 		fmt.Sprintf("CONFIG SET repl-backlog-size %d, and the same in redis.conf", int64(longEnough/time.Second)*max(written/up, 1)*2))

@@ -85,7 +85,7 @@ func TestAFindingForEveryState(t *testing.T) {
 		{"a failover by hand", "role:master master_failover_state:waiting-for-sync", "",
 			"warning: a FAILOVER waits (waiting-for-sync), and blocks writes"},
 		{"a short backlog", "role:master repl_backlog_size:1048576 master_repl_offset:10485760 uptime_in_seconds:100", "",
-			"warning: its replication backlog (repl-backlog-size 1 MiB) holds what is written in about 10s"},
+			"warning: its replication backlog (repl-backlog-size 1 MiB) holds the writes of about 10s"},
 	} {
 		follows := []Access{{Follows: !strings.HasPrefix(c.name, "failover")}}
 		x := &examination{options: PreflightOptions{Data: true, Accesses: follows}, failover: true}

@@ -58,12 +58,13 @@ func (x *examination) role(f facts) {
 // evicts judges maxmemory-policy.
 func (x *examination) eviction(f facts) {
 	policy := f.info["maxmemory_policy"]
-	remedy := "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; keep what may be evicted in another Redis"
+	remedy := "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; keep data that may be evicted in another Redis"
 	limit := f.number("maxmemory")
 	switch {
 	case policy == "noeviction":
 	case policy == "":
-		x.add(finding.SeverityInfo, "its maxmemory-policy could not be checked", "any but noeviction can evict what has not been flushed",
+		x.add(finding.SeverityInfo, "its maxmemory-policy could not be checked",
+			"any but noeviction can evict changes that are not flushed yet",
 			"ask the provider for noeviction")
 	case limit == 0:
 		x.add(finding.SeverityInfo, fmt.Sprintf("maxmemory-policy is %s, without effect as maxmemory is 0", policy),
@@ -103,7 +104,7 @@ func (x *examination) memory(f facts) {
 	}
 	x.add(severity, fmt.Sprintf("it uses %s of its maxmemory of %s", size(used), size(limit)),
 		"once it is full it refuses writes (OOM), also those of the producers: their changes are lost unless they keep them",
-		"raise maxmemory, or flush more often; baton status shows what waits")
+		"raise maxmemory, or flush more often; baton status shows the waiting changes")
 }
 
 func size(bytes int64) string {
@@ -139,7 +140,7 @@ func (x *examination) persistence(f facts) {
 			"a restart loses all "+changes+", "+lost+"; where replicas follow it, they are emptied, too"+then, remedy)
 	default:
 		x.add(x.forData(finding.SeverityWarning), fmt.Sprintf("it keeps snapshots only (save %s)", save),
-			fmt.Sprintf("a crash loses %s in up to %s, the time between two snapshots; what was flushed since may be flushed again",
+			fmt.Sprintf("a crash loses %s in up to %s, the time between two snapshots; changes flushed since may be flushed again",
 				changes, minutes(interval)), remedy)
 	}
 }
@@ -156,11 +157,11 @@ func (x *examination) appendOnly(f facts) {
 			"with everysec a crash of its host loses "+everysec+"; with no up to half a minute", "ask the provider")
 	case policy == "everysec":
 		x.add(finding.SeverityInfo, "appendfsync is everysec",
-			"a crash of its host (not of Redis alone) loses "+everysec+"; what was flushed of them may be flushed again",
+			"a crash of its host (not of Redis alone) loses "+everysec+"; those already flushed may be flushed again",
 			"CONFIG SET appendfsync always, if that is not acceptable: slower writes")
 	case policy == "no":
 		x.add(x.forData(finding.SeverityWarning), "appendfsync is no",
-			"a crash of its host loses what the kernel has not written yet, commonly half a minute of changes",
+			"a crash of its host loses data that the kernel has not written yet, commonly half a minute of changes",
 			"CONFIG SET appendfsync everysec, and the same in redis.conf")
 	}
 }
@@ -227,7 +228,7 @@ func (x *examination) replicas(f facts) {
 			"a lock that fewer replicas have does not count: no node leads", "start replicas, or lower election.wait_replicas")
 	}
 	if n == 0 {
-		severity, remedy := finding.SeverityInfo, "a replica and Sentinels; or accept it: what is in the database stays"
+		severity, remedy := finding.SeverityInfo, "a replica and Sentinels; or accept it: rows in the database stay"
 		if x.failover {
 			severity, remedy = x.forData(finding.SeverityWarning), "start a replica"
 		}

@@ -54,7 +54,7 @@ func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
 			s.Locks[0].Leader == nil || s.Jobs[0].Running != nil {
 			t.Errorf("its lease has ended: %+v, %+v", s, l)
 		}
-		const want = "it is not known who leads: db1 led when last seen, and its lease has run out since"
+		const want = "the leader is unknown: db1 led when last seen, and its lease has run out since"
 		if s.Vacancy != want || l.Vacancy != want {
 			t.Errorf("why: %q, %q", s.Vacancy, l.Vacancy)
 		}

@@ -73,7 +73,7 @@ func (t *Term) release(flushes []boundTask) {
 	t.captures.end(flushes)
 	for _, b := range flushes {
 		if err := b.task.pipeline.Release(); err != nil {
-			t.Log.Warn("what a flush does between its runs did not end", zap.String("job", b.job.Name), zap.Error(err))
+			t.Log.Warn("the work of a flush between its runs did not end", zap.String("job", b.job.Name), zap.Error(err))
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (t *Term) countLetters(ctx context.Context, w Load) {
 	for ctx.Err() == nil && len(jobs) > 0 {
 		err := t.countLettersOnce(ctx, jobs)
 		if err != nil && ctx.Err() == nil && !failed {
-			t.Log.Debug("dead letters could not be counted: their gauge stays what it was", zap.Error(err))
+			t.Log.Debug("dead letters could not be counted: their gauge stays unchanged", zap.Error(err))
 		}
 		failed = err != nil
 		_ = Rest(ctx, LettersEvery)

@@ -82,7 +82,7 @@ func (o orders) take(ctx context.Context, jobs []job.Job, hints <-chan elector.H
 func (o orders) read(ctx context.Context, starting *sync.WaitGroup) {
 	given, err := o.ledger.Orders(ctx, o.always)
 	if err != nil {
-		o.log.Debug("cannot read what is asked of the jobs", zap.Error(err))
+		o.log.Debug("cannot read the orders for the jobs", zap.Error(err))
 		return
 	}
 	for name, reason := range given.Paused {

@@ -202,7 +202,7 @@ func (c *compiler) setOp(out *column, target row.Column, spec ColumnSpec) {
 	case target.Kind != row.KindInteger && target.Kind != row.KindFloat && target.Kind != row.KindNumeric:
 		c.problem(target.Name, "is a %s (%s) and cannot be added to: make it a number, or use `op: set`", target.Kind, target.DBType)
 	case spec.Type != "" && spec.Type != target.Kind.String():
-		c.problem(target.Name, "has `op: add` and `type: %s`: what is added must have the type of the column (%s), so take `type` out",
+		c.problem(target.Name, "has `op: add` and `type: %s`: an increment must have the type of the column (%s), so take `type` out",
 			spec.Type, target.Kind)
 	}
 }
@@ -358,7 +358,7 @@ func (c *compiler) setMode() {
 		}
 	case ModeInsert:
 		if len(c.spec.Key) > 0 {
-			c.say("`key` is not for `mode: insert`: take it out, or call it `dedupe_key` to leave out what is there already")
+			c.say("`key` is not for `mode: insert`: take it out, or call it `dedupe_key` to leave out rows that exist")
 		}
 		c.key = c.spec.DedupeKey
 		c.m.plan.Keep = len(c.key) > 0

@@ -169,7 +169,7 @@ func TestARecordThatGivesNoColumnAValueIsNoRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Row(row.Record{Inputs: []row.Raw{{}, {}}}); err == nil || !strings.Contains(err.Error(), "none of id, name") {
+	if _, err := m.Row(row.Record{Inputs: []row.Raw{{}, {}}}); err == nil || !strings.Contains(err.Error(), "no field of id, name") {
 		t.Errorf("an empty record: %v", err)
 	}
 	if row, err := m.Row(row.Record{Inputs: []row.Raw{{}, {Text: "", OK: true}}}); err != nil || !row.Values[0].IsNull() {
@@ -247,7 +247,7 @@ func TestCompileNamesEveryProblemAndItsRemedy(t *testing.T) {
 		{"add what is a state", hashInputs, column("views", ColumnSpec{From: "n", Op: "add"}),
 			[]string{`column "views" has ` + "`op: add`, but this source delivers states"}},
 		{"add as another type", counterInputs, column("views", ColumnSpec{From: row.InputValue, Type: "boolean"}),
-			[]string{"what is added must have the type of the column (integer)"}},
+			[]string{"an increment must have the type of the column (integer)"}},
 		{"unknown type", counterInputs, column("title", ColumnSpec{From: row.InputField, Type: "string"}),
 			[]string{`column "title" has the unknown type "string": it is one of integer, float`}},
 		{"type that cannot be stored", counterInputs, column("title", ColumnSpec{From: row.InputField, Type: "bytes"}),

@@ -39,7 +39,7 @@ func (o OnMissing) Check(m *Mapping) error {
 		switch {
 		case c.key && !c.named:
 			problem(c, fmt.Sprintf("of `key` is made from %q, of which nothing is left to find the row by when the record is "+
-				"gone: make it from what the key's pattern captures, or from %s, or set `on_missing: ignore`",
+				"gone: make it from a captured part of the key, or from %s, or set `on_missing: ignore`",
 				m.plan.Inputs[c.input], row.InputMember))
 		case o == MissingNull && !c.key && !m.plan.Columns[i].Nullable:
 			problem(c, "is NOT NULL, which `on_missing: null` would have to break: let it be NULL, or choose delete or ignore")

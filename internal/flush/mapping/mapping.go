@@ -112,7 +112,7 @@ func (m *Mapping) fill(to *row.Row, r *row.Record) error {
 	to.Delete = r.Gone || m.mode == ModeDelete || m.deletes != nil && m.isDelete(r)
 	to.Replace = m.mode == ModeReplace && !to.Delete
 	if !to.Delete && m.saysNothing(r) {
-		return fmt.Errorf("the record has none of %s, so it gives no column a value", list(m.plan.Inputs))
+		return fmt.Errorf("the record has no field of %s, so it gives no column a value", list(m.plan.Inputs))
 	}
 	for i := range m.columns {
 		c := &m.columns[i]

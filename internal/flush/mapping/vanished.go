@@ -144,7 +144,7 @@ func (v *Vanished) values(texts []string) ([]row.Value, error) {
 	for i, text := range texts {
 		var err error
 		if values[i], err = v.reads[i](v.text(i, text)); err != nil {
-			return nil, fmt.Errorf("column %q of a row holds what no scan has written: %w", v.plan.Columns[i].Name, err)
+			return nil, fmt.Errorf("column %q of a row holds a value that no scan has written: %w", v.plan.Columns[i].Name, err)
 		}
 	}
 	return values, nil

@@ -140,7 +140,7 @@ func floatReader(c Column) Reader {
 		}
 		f, err := strconv.ParseFloat(s, bits)
 		if err != nil || f == 0 && !d.zero() {
-			return Value{}, fmt.Errorf("%s is outside of what a %d-bit float holds", Quote(s), bits)
+			return Value{}, fmt.Errorf("%s is outside the range of a %d-bit float", Quote(s), bits)
 		}
 		if c.Precision > 0 && !fitsShifted(d, c) {
 			return Value{}, fmt.Errorf("%s does not fit %s exactly", Quote(s), c.DBType)
@@ -206,9 +206,9 @@ func otherReader(c Column) Reader {
 	if c.Form == "" {
 		return read
 	}
-	why := "not what the column can keep as it is"
+	why := "not a value that the column can keep unchanged"
 	if c.Values != nil {
-		why = "none of the column's values: it takes " + c.Takes()
+		why = "not one of the column's values: it takes " + c.Takes()
 	}
 	form := regexp.MustCompile(`^(?:` + c.Form + `)$`)
 	return func(s string) (Value, error) {
@@ -243,7 +243,7 @@ func readJSON(s string) (Value, error) {
 func readJSONOnce(s string) (Value, error) {
 	v, err := readJSON(s)
 	if name, twice := twiceNamed(s); err == nil && twice {
-		return Value{}, fmt.Errorf("%s has the member %s twice, of which the column would keep the last only", Quote(s), Quote(name))
+		return Value{}, fmt.Errorf("%s has the member %s twice, and the column would keep the last only", Quote(s), Quote(name))
 	}
 	return v, err
 }

@@ -136,13 +136,13 @@ func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string
 	case "wrong_type":
 		err = s.wrongPlainType(reply)
 	case "orphan":
-		err = fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
+		err = fmt.Errorf("%w: %q has no id in %q, so it is unknown whether its counts are in the database. "+
 			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed",
 			staging.ErrBrokenStage, s.StageKey(), s.MetaKey(), s.MetaKey())
 	case "lost":
-		err = fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone, or not all of it is there (evicted or changed by "+
+		err = fmt.Errorf("%w: %q names a batch, but the stage in %q is gone, or not all of it is there (evicted or changed by "+
 			"somebody). "+
-			"Restore it, or give up what is missing with DEL %s", staging.ErrBrokenStage, s.MetaKey(), s.StageKey(), s.MetaKey())
+			"Restore it, or give up the missing part with DEL %s", staging.ErrBrokenStage, s.MetaKey(), s.StageKey(), s.MetaKey())
 	}
 	return verdict, st, err
 }

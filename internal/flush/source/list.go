@@ -72,7 +72,7 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 	case "wrong_type":
 		return st, false, s.WrongType(reply)
 	case "orphan":
-		return st, false, fmt.Errorf("%w: %q has no id in %q, so nobody can tell how much of it is in the database. "+
+		return st, false, fmt.Errorf("%w: %q has no id in %q, so it is unknown which part of it is in the database. "+
 			"If all of it is, UNLINK it; if nothing is, RENAME it to a key that is flushed",
 			staging.ErrBrokenStage, s.StageKey(), s.MetaKey())
 	default: // changed
@@ -89,7 +89,7 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 func (s *List) changed(id string, want, found int64) error {
 	return fmt.Errorf("%w: batch %s of %q should have %d more items in %q, and has %d: somebody else has removed or added some, or "+
 		"Redis has lost them. "+
-		"Restore it; or give up what is left of it with UNLINK %s %s, if need be after a RENAME of what is there",
+		"Restore it; or give up the rest of it with UNLINK %s %s, if need be after a RENAME of the present key",
 		staging.ErrBrokenStage, id,
 		s.Live, want, s.StageKey(), found, s.StageKey(), s.MetaKey())
 }

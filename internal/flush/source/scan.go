@@ -114,7 +114,7 @@ func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 	}
 	before, err := s.witness(ctx)
 	if err != nil {
-		return s.fail("look who has the keys of", err)
+		return s.fail("find the masters of the keys of", err)
 	}
 	rows := newScanRows(s, current.generation, yield)
 	for _, node := range before.nodes {
@@ -127,7 +127,7 @@ func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 	}
 	after, err := s.witness(ctx)
 	if err != nil {
-		return s.fail("look who has the keys of", err)
+		return s.fail("find the masters of the keys of", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ const peekCalls = 1000
 func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	look, err := s.witness(ctx)
 	if err != nil {
-		return nil, s.fail("look who has the keys of", err)
+		return nil, s.fail("find the masters of the keys of", err)
 	}
 	p := peek{want: n, calls: peekCalls}
 	rows := newScanRows(s, 0, p.take)

@@ -22,7 +22,7 @@ func (s *Scan) Finds(inputs []string) error {
 	if !slices.Contains(inputs, row.InputKey) {
 		for _, name := range s.pattern.Names {
 			if !slices.Contains(inputs, name) {
-				return fmt.Errorf("without <%s> of %q nobody knows the key in Redis: add it to `key`, or %s", name, s.pattern, row.InputKey)
+				return fmt.Errorf("without <%s> of %q the key in Redis is unknown: add it to `key`, or %s", name, s.pattern, row.InputKey)
 			}
 		}
 	}

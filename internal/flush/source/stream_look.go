@@ -100,7 +100,7 @@ func idOfNoted(noted string) string {
 // gapError tells an operator how to decide about a gap.
 func (s *Stream) gapError(at place.Place, missing string) error {
 	return fmt.Errorf("%w: stream %q has no entry %s any more, which is the position of job %q: %s. "+
-		"To go on behind the gap, set `on_gap: continue` for one run; to begin anew at `start`, delete the job's row for %q from "+
+		"To go on behind the gap, set `on_gap: continue` for one run; to start again at `start`, delete the job's row for %q from "+
 		"baton_position",
 		flush.ErrGap, s.Live, at.ID, s.Job, missing, s.Live)
 }

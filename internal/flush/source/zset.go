@@ -153,7 +153,7 @@ var zsetSpec = Spec{
 	idle: staging.Beside,
 	inputs: func(o Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputMember, row.InputScore}, Lacks: map[string]string{
-			"$rank": "one ZADD changes the ranks of other members, which nobody marks. Make a view of the table, with " +
+			"$rank": "one ZADD changes the ranks of other members, which no mark covers. Make a view of the table, with " +
 				"rank() OVER (ORDER BY score DESC)",
 		}}, checkBoard(o.Key, o.Changed)
 	},

@@ -33,7 +33,7 @@ func (s *Store) Preflight(ctx context.Context, created bool) (findings []finding
 	}
 	s.inspection(r, func(i inspector, q Queries) { i.Inspect(ctx, q, r) })
 	if !slices.ContainsFunc(r.findings, func(f finding.Finding) bool { return f.Severity.Rank() < finding.SeverityInfo.Rank() }) {
-		r.Add(finding.SeverityOK, "it answers, and keeps what it confirms: "+r.Version, "", "")
+		r.Add(finding.SeverityOK, "it answers, and keeps confirmed commits: "+r.Version, "", "")
 	}
 	return r.findings, true
 }

@@ -81,7 +81,7 @@ func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source
 	}
 	table, ok := c.Sink.(Table)
 	if !ok {
-		return nil, errors.New("this database cannot be asked for rows by their keys")
+		return nil, errors.New("this database cannot look rows up by their keys")
 	}
 	described, err := table.Table(ctx, c.Mapping.Table)
 	if err != nil {
@@ -97,7 +97,7 @@ func New(ctx context.Context, c flush.Config, open func(inputs []string) (Source
 		return nil, fmt.Errorf("table %q: without a `key` no row can be found", c.Mapping.Table)
 	case m.Adds():
 		return nil, fmt.Errorf("table %q: a column with `op: add` has a sum of the past, "+
-			"which cannot be compared with what is in Redis now", c.Mapping.Table)
+			"which cannot be compared with the present values in Redis", c.Mapping.Table)
 	}
 	k := &Checker{options: o, table: table, name: c.Mapping.Table, m: m, skipped: make([]bool, len(plan.Columns)), pace: pace{rate: o.Rate}}
 	k.maxPct = cmp.Or(c.Policy.VanishedPct, c.Policy.RepairPct, defaultPct)

@@ -18,7 +18,7 @@ var _ flush.Differ = Differ{}
 func (Differ) Differing(ctx context.Context, sink flush.Sink, m *mapping.Mapping, rows []row.Row) ([]flush.Differs, error) {
 	table, ok := sink.(Table)
 	if !ok {
-		return nil, errors.New("this database cannot be asked for rows by their keys")
+		return nil, errors.New("this database cannot look rows up by their keys")
 	}
 	plan := m.Plan()
 	r := &comparison{Checker: &Checker{table: table, name: plan.Table.Name, m: m, skipped: make([]bool, len(plan.Columns))}}

@@ -30,7 +30,7 @@ func newCronSchedule(spec string, parsed cron.Schedule, ends *monthEnds, loc *ti
 	bits.Location = time.UTC
 	s := &cronSchedule{spec: spec, bits: bits, ends: ends, loc: loc}
 	if s.nextWall(time.Date(aLeapYear, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, errors.New("it never fires: none of its months has that day")
+		return nil, errors.New("it never fires: no month of it has that day")
 	}
 	return s, nil
 }

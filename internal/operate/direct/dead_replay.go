@@ -164,7 +164,7 @@ func (d *deadLetters) replay(ctx context.Context, k operate.LetterKey, o operate
 		return d.mark(ctx, r, l)
 	case rereads(r.job): // open has made sure that the source reads everything again
 		_, err := r.sink.DropLetters(ctx, []string{l.ID})
-		return ReplayDropped, "the next pass of the scan writes what the key holds then", err
+		return ReplayDropped, "the next pass of the scan writes the value of that moment", err
 	}
 	row, err := r.row(l, o.Set)
 	if err != nil {

@@ -280,7 +280,7 @@ func (f facts) listed() []operate.Why {
 			"%s never leads: node.candidate is false in its configuration", f.node)...)
 	}
 	if coolDown := CoolDownOf(f.p, f.node); coolDown != "" {
-		found = append(found, because("aside", "repair what is named; it campaigns again by itself, sooner if no other node leads",
+		found = append(found, because("aside", "repair what is named; it campaigns again on its own, sooner if no other node leads",
 			"%s stands aside %s", f.node, coolDown)...)
 	}
 	return found

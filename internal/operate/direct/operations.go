@@ -72,7 +72,7 @@ func checkOperation(of config.Job, o operate.Order) (operate.Outcome, error) {
 		return operate.Outcome{}, fmt.Errorf("%w: examples: want at most %d", operate.ErrInvalid, mostExamples)
 	case o.Kind == operate.KindBackfill && of.Flush.From.Kind().Looks:
 		return operate.Outcome{Code: operate.CodeNothing, Text: fmt.Sprintf(
-			"every run of job %q reads all keys, so there is nothing to mark: baton job run %[1]s takes what is there", o.Job)}, nil
+			"every run of job %q reads all keys, so there is nothing to mark: baton job run %[1]s takes the present values", o.Job)}, nil
 	}
 	return operate.Outcome{}, nil
 }

@@ -149,7 +149,7 @@ func enter(ctx context.Context, places chan struct{}) (free func(), err error) {
 	case places <- struct{}{}:
 		return func() { <-places }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("too much is asked of this node at a time: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("this node has too many requests at a time: %w", context.Cause(ctx))
 	}
 }
 

@@ -55,7 +55,7 @@ func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
 	}
 	at := staging.At{Store: left.Store, Key: left.Key}
 	if job, used := tasks.StagedBy(all)[at]; used {
-		return fmt.Errorf("job %q flushes %s: what is staged there is not dropped", job, at)
+		return fmt.Errorf("job %q flushes %s: the stages there are not dropped", job, at)
 	}
 	p, err := l.picture(ctx)
 	if err != nil {

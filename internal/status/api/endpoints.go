@@ -21,7 +21,7 @@ func endpoints() []endpoint {
 	}
 	return append([]endpoint{
 		{"GET", "/status", "The state of the election and its jobs, as this node knows it. " +
-			"503 if nothing is known yet.", nil, nil, statusReply{}, false, (*API).askStatus},
+			"503 before the first reading.", nil, nil, statusReply{}, false, (*API).askStatus},
 		{"GET", "/leader", "Who leads.", nil, nil, leaderReply{}, false, (*API).askLeader},
 		{"GET", "/nodes", "The nodes of the election.", nil, nil, nodesReply{}, false, (*API).askNodes},
 		{"GET", "/jobs", "The jobs and how they stand.", nil, nil, jobsReply{}, false, (*API).askJobs},

@@ -60,7 +60,7 @@ func (a *Auth) insecure(r *http.Request) error {
 }
 
 var errPlainProxy = web.Refuse(http.StatusForbidden, "a token is not taken over a network that can read it: the proxy says "+
-	"(X-Forwarded-Proto) that it was asked without encryption; open the page by https")
+	"(X-Forwarded-Proto) that the request came without encryption; open the page by https")
 
 // forgery returns the error for a request that seems to come from another site. A proxy that
 // replaces the host name makes every request look like that: then the error names the setting.

@@ -172,7 +172,7 @@ func (m *Metrics) registerJobs(jobs int) {
 	m.jobUnscheduled = m.gauges("job_unscheduled", "1 while another node leads whose configuration has not the job, else 0.", "job")
 	m.jobAge = m.gauges("job_known_age_seconds", "How old what this node knows of the job is: its failures, pause, "+
 		"overdue, lag and backlog; +Inf: it knows nothing yet.", "job")
-	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after, from which on it is called late; 0: not set.", "job")
+	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after; beyond it the job is late; 0: not set.", "job")
 }
 
 func (m *Metrics) registerFlush(jobs int) {

@@ -157,11 +157,11 @@ func (p *Pages) composeRun(ctx context.Context, d *document, t topic, snap diagn
 	case !j.Command:
 		v.NoOutput = "A flush prints nothing."
 	case !t.see:
-		v.NoOutput = "What it prints is shown to who has signed in."
+		v.NoOutput = "Sign in to see its output."
 	case p.Node != nil:
 		out, err := p.Node.Printed(ctx, name, id)
 		if err != nil && !errors.Is(err, operate.ErrNotFound) {
-			v.NoOutput = "What it has printed cannot be read: " + clip(err.Error())
+			v.NoOutput = "Its output cannot be read: " + clip(err.Error())
 		} else {
 			if errors.Is(err, operate.ErrNotFound) && run != nil {
 				out.Text = run.Output

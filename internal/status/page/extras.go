@@ -110,7 +110,7 @@ func (k *cached[T]) ask(w *state.State, flight chan struct{}) {
 	defer func() {
 		p := recover() // a panic here would end the daemon, and its leadership with it
 		if p != nil {
-			w.Log.Error("what the page shows beside the status panicked", zap.Any("panic", p))
+			w.Log.Error("the code for the rest of the page panicked", zap.Any("panic", p))
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()

@@ -296,7 +296,8 @@ func (p *Pages) serveSignIn(w http.ResponseWriter, r *http.Request) {
 	if !p.Auth.Enabled(r) {
 		form.Off = "This node takes no token here: it needs http.token_file, and https or a connection on the node’s own host."
 		if p.Auth.Unencrypted(r) {
-			form.Off = "The proxy before this node says (X-Forwarded-Proto) that it was asked without encryption: open the page by https."
+			form.Off = "The proxy before this node says (X-Forwarded-Proto) that the request came without encryption: " +
+				"open the page by https."
 		}
 	} else if r.Method == http.MethodPost {
 		err := p.Auth.SignIn(w, r, r.PostFormValue("token"))

@@ -98,7 +98,7 @@ func newEntries(job string, entries []operate.Entry, now time.Time) (views []ent
 			}
 			if m.Count == 0 {
 				v.Missed, v.Why = "nothing is caught up from before",
-					"nothing was known of earlier runs: the job is new, or Redis has lost its data"
+					"the record of earlier runs was missing: the job is new, or Redis has lost its data"
 			}
 		}
 		if r := e.Run; r != nil {

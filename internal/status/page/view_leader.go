@@ -64,7 +64,7 @@ func newLeaderView(s diagnose.Snapshot, known bool, now time.Time) leaderView {
 	case l.Foreign:
 		return leaderView{
 			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.Age, now),
-			Note: fmt.Sprintf("No baton node wrote what is in %q. No job runs until that program lets go.", s.LockKey),
+			Note: fmt.Sprintf("No baton node wrote the value of %q. No job runs until that program lets go.", s.LockKey),
 			Next: "Find out which program it is by the owner shown here, and stop it. More is known to", Command: "baton explain",
 		}
 	default:

@@ -42,7 +42,7 @@ func newNodeView(n diagnose.Node, s diagnose.Snapshot, now time.Time) nodeView {
 	v.Silent = n.Silent()
 	switch {
 	case v.Silent && n.Led:
-		v.Tone, v.Aside = bad, "It led, and has not been heard of since."
+		v.Tone, v.Aside = bad, "It led, and has not reported since."
 	case v.Silent:
 		v.Tone = bad
 	case v.Leads:

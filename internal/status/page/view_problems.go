@@ -58,7 +58,7 @@ func (v overview) problems(s diagnose.Snapshot, letters tally) (all []problem) {
 			all = append(all, problem{
 				Tone: toneOf(p), What: p.Job + " has left " + text.Count(p.Count, "row") + " of its table alone",
 				Note: "they were there before, and the job never wrote them",
-				Next: "See what a pass would do, then accept it with baton job accept " + p.Job + ":", Command: p.Command,
+				Next: "See the plan of a pass, then accept it with baton job accept " + p.Job + ":", Command: p.Command,
 			})
 		}
 		if p.Code == diagnose.CodeLeftStage {

@@ -89,7 +89,7 @@ func terms(s diagnose.Snapshot, now time.Time) (all []term) {
 	case current.open:
 		end(now, "", good)
 	case l != nil && l.NodeID == current.node:
-		end(now.Add((l.LeaseLeft - s.Age).Duration()), "its lease ran out, as far as is known", bad)
+		end(now.Add((l.LeaseLeft - s.Age).Duration()), "its lease probably ran out", bad)
 	default:
 		end(leaseOver(s.Held, current.from, ledUntil(s, *current, now, now)), "its lease ran out, and no node has taken over", bad)
 	}

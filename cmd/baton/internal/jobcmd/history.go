@@ -55,7 +55,7 @@ func newJobHistoryCommand(e cmdline.Env) *cobra.Command {
 
 func printHistory(out io.Writer, name string, entries []operate.Entry, zone *time.Location, command bool) error {
 	if len(entries) == 0 {
-		return show.Say(out, "nothing is known of job %q: no run has ended yet, or redis has lost its data\n", name)
+		return show.Say(out, "there is no record of job %q: no run has ended yet, or redis has lost its data\n", name)
 	}
 	w := show.NewTable(out)
 	result := "ROWS"
@@ -90,7 +90,7 @@ func missedSlots(m operate.Missed, zone *time.Location) string {
 		clock = time.TimeOnly
 	}
 	if m.Count == 0 {
-		return fmt.Sprintf("nothing was known of the job: it is new, or redis had lost its data; "+
+		return fmt.Sprintf("there was no record of the job: it is new, or redis had lost its data; "+
 			"its slots count from %s on", last.Format(clock))
 	}
 	text := "1 slot: " + m.Reason + ", " + first.Format(clock)

@@ -33,9 +33,9 @@ func Check(kind spec.Kind) error {
 		return nil
 	case kind.Watermark:
 		return fmt.Errorf("counters with mode: watermark %w: every run reads all totals, and adds to a row what its total has "+
-			"grown by; the row also has what was in it before the job began, of which Redis knows nothing", ErrNone)
+			"grown by; the row also has its value of before the job began, which Redis does not know", ErrNone)
 	case kind.Delivers == spec.Increments:
-		return fmt.Errorf("a source of type %s %w: what was flushed is not in Redis any more, and the rest is in no row",
+		return fmt.Errorf("a source of type %s %w: flushed items have left Redis, and the rest is in no row",
 			kind.Type, ErrNone)
 	}
 	return fmt.Errorf("a source of type %s %w: its entries leave Redis when they are flushed, or stand for what happened "+

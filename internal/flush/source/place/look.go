@@ -140,11 +140,11 @@ func (l Look) Gap(at Place) (missing string, next Place) {
 	case !l.Exists && at.ID == ID{}, l.Exists && l.Anchor, l.Exists && l.Last == at.ID && at.ID != ID{}:
 		return "", at
 	case !l.Exists:
-		return "the stream is gone: it was deleted, or Redis has lost its data. What was added behind the position and not read is lost",
+		return "the stream is gone: it was deleted, or Redis has lost its data. Unread entries behind the position are lost",
 			Place{}
 	case l.Last.Compare(at.ID) < 0:
-		return fmt.Sprintf("the last id of the stream is %s, before the position: the stream was made anew, or Redis has lost data. "+
-			"What is in it now may have been read before, or not", l.Last), l.End()
+		return fmt.Sprintf("the last id of the stream is %s, before the position: the stream was made again, or Redis has lost data. "+
+			"Its present entries may have been read before, or not", l.Last), l.End()
 	case l.First != ID{} && l.First.Compare(at.ID) < 0: // not trimmed, so somebody has deleted the anchor, or it was never there
 		return l.hole(at), at
 	case known && l.Added-at.Ordinal == l.Length:
@@ -168,11 +168,11 @@ func (l Look) hole(at Place) string {
 	case c == 0:
 		return ""
 	case c > 0:
-		return fmt.Sprintf("it was deleted, and so were other entries up to %s, of which some may not have been read", l.MaxDeleted)
+		return fmt.Sprintf("it was deleted, and so were other entries up to %s, and some may not have been read", l.MaxDeleted)
 	case l.Added < 0:
 		return "entries were deleted, or Redis has lost data; this Redis does not tell which (7.0 and later do)"
 	}
-	return "it was never deleted, so Redis has lost data; what was added since may have ids before it"
+	return "it was never deleted, so Redis has lost data; entries added since may have ids before it"
 }
 
 func (l Look) beginning() string {

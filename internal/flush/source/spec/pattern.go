@@ -152,7 +152,7 @@ func ParseKeyPattern(pattern string) (KeyPattern, error) {
 				pattern, literal[i:i+1])
 		}
 		if len(k.Names) > 0 && opened && literal == "" {
-			return KeyPattern{}, fmt.Errorf("key %q: nobody can tell where <%s> ends and the next part begins: put a separator "+
+			return KeyPattern{}, fmt.Errorf("key %q: it is unclear where <%s> ends and the next part begins: put a separator "+
 				"between them",
 				pattern, k.Names[len(k.Names)-1])
 		}

@@ -95,11 +95,11 @@ func (k Key) Stage(ctx context.Context, newID, _ string) (s flush.Stage, ok bool
 	case "wrong_type":
 		return s, false, k.WrongType(reply)
 	case "orphan":
-		return s, false, fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
+		return s, false, fmt.Errorf("%w: %q has no id in %q, so it is unknown whether its counts are in the database. "+
 			"If they are, UNLINK it; if not, HSET %s id NEW-UUID parts 1 has it flushed",
 			ErrBrokenStage, k.StageKey(), k.MetaKey(), k.MetaKey())
 	default: // lost
-		return s, false, fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone (evicted or removed by somebody). "+
+		return s, false, fmt.Errorf("%w: %q names a batch, but the stage in %q is gone (evicted or removed by somebody). "+
 			"Restore it, or give it up with DEL %s", ErrBrokenStage, k.MetaKey(), k.StageKey(), k.MetaKey())
 	}
 }
@@ -130,7 +130,7 @@ func (k Key) Backlog(ctx context.Context) (int64, error) {
 
 // Count runs a script that counts pending changes.
 func (k Key) Count(ctx context.Context, wrongType func(reply []any) error, s *redis.Script, args ...any) (int64, error) {
-	reply, err := redis.Values(k.Script(ctx, "count what is pending in", s, args...))
+	reply, err := redis.Values(k.Script(ctx, "count the pending changes in", s, args...))
 	if err != nil {
 		return 0, err
 	}

@@ -164,7 +164,7 @@ func leftIn(ctx context.Context, store *redisconn.Store, asked []LeftStage) (fou
 	for _, l := range asked {
 		err := l.read(ctx, store)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("look for what is staged beside %s: %w", l.At, err))
+			failed = append(failed, fmt.Errorf("look for stages beside %s: %w", l.At, err))
 			if !store.IsCluster() && redisconn.Unavailable(err) != "" {
 				break
 			}
@@ -191,16 +191,16 @@ func (l *LeftStage) read(ctx context.Context, store *redisconn.Store) error {
 func (s *Stages) Drop(ctx context.Context, left LeftStage) error {
 	store := s.stores()[left.Store]
 	if store == nil {
-		return fmt.Errorf("drop what is staged beside %s: there is no such store in the configuration", left.At)
+		return fmt.Errorf("drop the stages beside %s: there is no such store in the configuration", left.At)
 	}
 	verdict, err := redis.String(store.Run(ctx, left.Key, func(c redis.Conn) (any, error) {
 		return dropScript.DoContext(ctx, c, append(leftKeys(left.Key), left.ID)...)
 	}))
 	switch {
 	case err != nil:
-		return fmt.Errorf("drop what is staged beside %s: %w", left.At, err)
+		return fmt.Errorf("drop the stages beside %s: %w", left.At, err)
 	case verdict != "dropped":
-		return fmt.Errorf("%w: batch %q beside %s is not there any more; baton stage list shows what is", ErrStageChanged, left.ID,
+		return fmt.Errorf("%w: batch %q beside %s is not there any more; baton stage list shows the stages", ErrStageChanged, left.ID,
 			left.At)
 	}
 	return s.Forget(ctx, []At{left.At})

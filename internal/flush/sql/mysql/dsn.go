@@ -15,7 +15,7 @@ const form = "user:password@tcp(host:3306)/database, the password as it is, with
 
 var (
 	errDSN  = errors.New("the DSN cannot be read: use " + form)
-	errHost = errors.New("what the DSN has in tcp(…) is no host and port: use " + form)
+	errHost = errors.New("the part of the DSN in tcp(…) is no host and port: use " + form)
 	errTLS  = errors.New("the DSN has a parameter of TLS that is another driver's: write tls=true, or tls=skip-verify to " +
 		"trust every certificate")
 )

@@ -66,7 +66,7 @@ func durability(s map[string]string, r *sql.Report) {
 			"put the primary into the dsn: name all hosts, and target_session_attrs=read-write")
 	case s["transaction_read_only"] == "on":
 		r.Add(finding.SeverityError, "it is read-only for this user: default_transaction_read_only is on", sql.FailsForNow,
-			"if nobody froze it for a move or a dump: ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …")
+			"unless somebody froze it for a move or a dump: ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …")
 	}
 	if s["fsync"] == "off" {
 		r.Add(finding.SeverityError, "fsync is off",
