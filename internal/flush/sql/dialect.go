@@ -43,6 +43,8 @@ type Dialect struct {
 	Judge func(error) Verdict
 	// Explain returns the database's own message and its details.
 	Explain func(error) string
+	// RolledBack, if set, reports whether the server itself says that it has refused a statement, so that no transaction was applied.
+	RolledBack func(error) bool
 	// Hint, if set, returns the database's advice that the text of an error lacks.
 	Hint func(error) string
 	// LacksTable reports whether a query failed because a table is missing.

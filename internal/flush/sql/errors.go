@@ -28,6 +28,9 @@ const (
 	Refused
 )
 
+// AskDoctor is the advice where something is read-only.
+const AskDoctor = "the server, the database or this user was made read-only: baton doctor says which, and what to do"
+
 // failed wraps the error of a method. doing names the attempt.
 func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.Is(err, errApplied) {
@@ -51,15 +54,15 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 		return wrapped
 	}
 	if op := new(net.OpError); errors.As(err, &op) && op.Op == "dial" {
-		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w", s.name, doing, notBegunError{err})
+		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w", s.name, doing, unappliedError{err})
 	}
 	if cause := ctx.Err(); cause != nil {
 		// A driver may report a cancelled context as a broken connection.
 		return fmt.Errorf("database %q: %s: %w: %w: %w", s.name, doing, flush.ErrTransient, cause, err)
 	}
 	if !errors.Is(err, flush.ErrTransient) && s.dialect.Judge(err) == Passing {
-		if errors.As(err, new(connectError)) {
-			return fmt.Errorf("database %q: %s: %w", s.name, doing, notBegunError{err})
+		if errors.As(err, new(connectError)) || s.dialect.RolledBack != nil && s.dialect.RolledBack(err) {
+			return fmt.Errorf("database %q: %s: %w", s.name, doing, unappliedError{err})
 		}
 		return fmt.Errorf("database %q: %s: %w: %w", s.name, doing, flush.ErrTransient, err)
 	}
@@ -97,11 +100,11 @@ type connectError struct{ error }
 
 func (e connectError) Unwrap() error { return e.error }
 
-// notBegunError matches flush.ErrTransient without its words: there is no transaction with an outcome.
-type notBegunError struct{ error }
+// unappliedError matches flush.ErrTransient without its words: no transaction has an unknown outcome.
+type unappliedError struct{ error }
 
-func (e notBegunError) Unwrap() error        { return e.error }
-func (e notBegunError) Is(target error) bool { return target == flush.ErrTransient }
+func (e unappliedError) Unwrap() error        { return e.error }
+func (e unappliedError) Is(target error) bool { return target == flush.ErrTransient }
 
 // Disconnected recognises, for every driver, that the connection is gone or that
 // time ran out.

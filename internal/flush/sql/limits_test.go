@@ -39,6 +39,9 @@ func TestAFrozenDatabaseIsNotWritten(t *testing.T) {
 			}
 			_, err = frozen.Apply(t.Context(), fence(1), p, batch("a", 1, rowOf(1, 5)))
 			wantTransient(t, err)
+			if strings.Contains(err.Error(), "unknown") || strings.Count(err.Error(), sql.AskDoctor) != 1 {
+				t.Errorf("%v, want it to say that nothing was written, and where to look", err)
+			}
 			db.expect("SELECT id, views FROM articles", "1|5")
 			db.expect("SELECT epoch FROM baton_fence", "1")
 			expectFinding(t, frozen, "read-only")

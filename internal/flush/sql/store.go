@@ -99,9 +99,13 @@ func (s *Store) open(o Options) (err error) {
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.Trip)
+	bounded, cancel := context.WithTimeout(ctx, s.limits.Trip)
 	defer cancel()
-	return s.failed(ctx, "ping", s.database.Ping(ctx))
+	err := s.database.Ping(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("database %q: %w", s.name, unappliedError{fmt.Errorf("no answer within %v: %w", s.limits.Trip, s.clean(err))})
+	}
+	return s.failed(ctx, "ping", err)
 }
 
 // Close ends all connections. Call it when the store is not used any longer.

@@ -193,6 +193,22 @@ func judge(err error) sql.Verdict {
 	return sql.Lasting
 }
 
+// rolledBack is true of a refused statement: it waited for too long, met a deadlock, or may not write.
+func rolledBack(err error) bool {
+	n := errorNumber(err)
+	return n == 1205 || n == 1213 || isReadOnly(n)
+}
+
+func isReadOnly(n uint16) bool { return n == 1290 || n == 1792 || n == 1836 }
+
+// hint says where to look for a setting that forbids to write.
+func hint(err error) string {
+	if isReadOnly(errorNumber(err)) {
+		return sql.AskDoctor
+	}
+	return ""
+}
+
 // unheld reports whether an error is about a key with letters that its column's character set lacks: no row has it.
 // Only errors about a parameter of a statement count, not those about a comparison in a trigger.
 func unheld(err error) bool {

@@ -39,6 +39,8 @@ func Dialect() *sql.Dialect {
 		MaxList:      stdsql.ListChunk,
 		Probes:       true,
 		Judge:        judge,
+		RolledBack:   rolledBack,
+		Hint:         hint,
 		Explain:      error.Error,
 		LacksTable:   func(err error) bool { return errorNumber(err) == 1146 },
 	}

@@ -208,10 +208,18 @@ func hint(err error) string {
 	switch {
 	case !ok:
 		return ""
+	case pg.Code == "25006": // a standby, or what was frozen
+		return sql.AskDoctor
 	case pg.Detail != "" && len(pg.Code) == 5 && (pg.Code[:2] == "42" || pg.Code[:2] == "0A"):
 		return strings.TrimSpace(pg.Detail + " " + pg.Hint)
 	}
 	return pg.Hint
+}
+
+// rolledBack is true of a refused statement. An error that ends the session may come while a transaction commits.
+func rolledBack(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.SeverityUnlocalized == "ERROR"
 }
 
 // nameOf is what sessions call the prepared form of a statement.

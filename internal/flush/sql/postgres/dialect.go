@@ -32,6 +32,7 @@ func Dialect() *sql.Dialect {
 		ComparesRows: true,
 		UpdatesFirst: merges,
 		Judge:        judge,
+		RolledBack:   rolledBack,
 		Explain:      explainPostgres,
 		Hint:         hint,
 		LacksTable:   func(err error) bool { return sqlState(err) == "42P01" },
