@@ -297,7 +297,7 @@ type To struct {
 	// rows have vanished. Required for vanished: delete.
 	Generation string `yaml:"generation,omitempty"`
 	// Adopt is how a pass treats rows that the job never wrote: insert_only leaves them, overwrite changes them and deletes none, delete
-	// changes and deletes them, within max_pct. Capture only. Default: ask, by baton job accept.
+	// changes and deletes them, within max_pct. Scan and capture only. Default: ask, by baton job accept.
 	Adopt string `yaml:"adopt,omitempty"`
 	// Schema is verify, to refuse a table that does not fit, or create, to make one
 	// that is missing, with the types under columns. Default: verify.

@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"baton/internal/diagnose"
 	"baton/internal/doctor"
+	"baton/internal/flush/source/spec"
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
 )
@@ -68,4 +70,40 @@ func TestMarksWaitUntilRowsAreAccepted(t *testing.T) {
 		t.Errorf("of the job's own rows: %+v", op)
 	}
 	l.awaitRows("[[1 11] [2 22] [4 44]]")
+}
+
+// A scan asks as a capture does: status, metric, log, doctor, and the answer.
+func TestAScanAsksWhoseTheRowsAre(t *testing.T) {
+	t.Parallel()
+	l, shop, _ := captureLab(t)
+	l.config.Jobs = l.config.Jobs[:1]
+	j := &l.config.Jobs[0]
+	j.Schedule, j.Flush.To.Generation = "@every 1s", "pass"
+	j.Flush.From.Type, j.Flush.From.Vanished, j.Flush.From.MaxPct = spec.Scan, "delete", 100
+	l.db.Exec(t, "ALTER TABLE articles ADD COLUMN pass INTEGER")
+	l.db.Exec(t, "INSERT INTO articles (id, views, pass) VALUES (1, 1, NULL), (2, 2, NULL), (3, 3, 9)")
+	shop.Do("MSET", "articles:1", 1, "articles:2", 22, "articles:4", 4)
+	r := l.start()
+	rows := func(want string) {
+		t.Helper()
+		await(t, want, func() bool { return fmt.Sprint(l.db.Rows(t, "SELECT id, views FROM articles ORDER BY id")) == want })
+	}
+	await(t, "the metric", func() bool { return r.metric(`baton_flush_unaccepted_rows{job="articles"}`) == "2" })
+	await(t, "what waits in the status", func() bool { return l.state("articles").Unaccepted == 2 })
+	shop.Do("MSET", "articles:1", 11, "articles:4", 44)
+	rows("[[1 11] [2 2] [3 3] [4 44]]")
+	if n := r.logs.FilterMessageSnippet("would change 1 and delete 1 of them").Len(); n != 1 {
+		t.Errorf("the log has it %d times", n)
+	}
+	found := doctor.Examine(t.Context(), l.config, doctor.Options{})
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Remedy, "baton job accept articles accepts") }) {
+		t.Errorf("the doctor says %v", found)
+	}
+	if _, err := direct.AcceptJob(t.Context(), l.config, "articles", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	rows("[[1 11] [2 22] [4 44]]")
+	await(t, "nothing waits", func() bool {
+		return l.state("articles").Unaccepted == 0 && r.metric(`baton_flush_unaccepted_rows{job="articles"}`) == "0"
+	})
 }

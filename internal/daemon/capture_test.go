@@ -191,7 +191,7 @@ func TestRowsThatWereThereWaitUntilTheyAreAccepted(t *testing.T) {
 	r := l.start()
 	l.awaitRows("[[1 1] [2 2] [3 3] [4 4]]")
 	await(t, "what waits in the status", func() bool { return l.state("articles").Unaccepted == 2 })
-	await(t, "the metric", func() bool { return r.metric(`baton_capture_unaccepted_rows{job="articles"}`) == "2" })
+	await(t, "the metric", func() bool { return r.metric(`baton_flush_unaccepted_rows{job="articles"}`) == "2" })
 	if n := r.logs.FilterMessageSnippet("would change 1 and delete 1 of them").Len(); n != 1 {
 		t.Errorf("the log has it %d times", n)
 	}
@@ -208,7 +208,7 @@ func TestRowsThatWereThereWaitUntilTheyAreAccepted(t *testing.T) {
 	shop.Do("SET", "articles:1", 11) // the run that follows finds the acceptance
 	l.awaitRows("[[1 11] [2 222] [4 4]]")
 	await(t, "nothing waits", func() bool {
-		return l.state("articles").Unaccepted == 0 && r.metric(`baton_capture_unaccepted_rows{job="articles"}`) == "0"
+		return l.state("articles").Unaccepted == 0 && r.metric(`baton_flush_unaccepted_rows{job="articles"}`) == "0"
 	})
 	if adopted := fmt.Sprint(l.db.Rows(t, "SELECT job, position FROM baton_position WHERE shard LIKE '%adoption %' ORDER BY job")); adopted !=
 		"[[articles adopted] [others adopted]]" {

@@ -30,7 +30,7 @@ func unaccepted(ctx context.Context, c config.Config, j config.Job, store *sql.S
 func waitsOf(ctx context.Context, c config.Config, j config.Job, store *sql.Store) (w flush.Waits, err error) {
 	stores := c.AllStores()
 	at := slices.IndexFunc(stores, func(r config.Redis) bool { return r.StoreName == j.Flush.From.Store })
-	if !slices.Contains(tasks.Captures(c), j.Name) || at < 0 {
+	if !tasks.Adopts(j) || at < 0 {
 		return w, nil
 	}
 	of := c

@@ -39,8 +39,8 @@ const (
 
 // Differ compares rows with those of their table.
 type Differ interface {
-	// Differing says for each row whether the table has a row of its key, and whether that row differs.
-	Differing(ctx context.Context, sink Sink, m *mapping.Mapping, rows []row.Row) ([]Differs, error)
+	// Differing says for each row whether the table has a row of its key, and whether that row differs, or is the job's own.
+	Differing(ctx context.Context, sink Sink, m *mapping.Mapping, rows []row.Row, own Own) ([]Differs, error)
 }
 
 // Differs is the result of comparing a row with that of the table.
@@ -51,6 +51,7 @@ const (
 	RowMissing Differs = iota
 	RowEqual
 	RowDiffers
+	RowOwn // a pass of the job wrote it
 )
 
 // Adopt configures how passes treat rows that the job never wrote.
@@ -117,13 +118,15 @@ func Accept(text, by string, at time.Time) (string, error) {
 type guard struct {
 	mu             sync.Mutex
 	may, did, left Waits
+	own            Own
+	touches        bool // rows that are equal are written: that changes their generation and nothing else
 }
 
 // guardOf is the guard of a stage that is a pass.
 func (r *run) guardOf(ctx context.Context, source Source, stage Stage) (*guard, error) {
 	a := r.cfg.Adopt
-	sweeper, ok := source.(KeySweeper)
-	if !ok || !sweeper.Passed(stage).Everything || a.Differ == nil || len(r.m.Plan().Key) == 0 || r.m.Adds() {
+	passed, ok := passOf(source, stage)
+	if !ok || !passed.Everything || a.Differ == nil || len(r.m.Plan().Key) == 0 || r.m.Adds() {
 		return nil, nil
 	}
 	was, ok := parseBasis(r.recorded)
@@ -134,18 +137,22 @@ func (r *run) guardOf(ctx context.Context, source Source, stage Stage) (*guard, 
 			return nil, err
 		}
 	}
+	owned := ok && was.owned(r.basis().mapping) || r.adoption == adoptAdopted
+	if a.Mode == AdoptDelete || a.Mode == AdoptAsk && owned {
+		return nil, nil
+	}
+	own, err := r.ownOf(ctx, source, stage, owned)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{own: own, touches: own.Column != "" && r.m.Mode() != mapping.ModeReplace}
 	switch a.Mode {
 	case AdoptInsertOnly:
-		return &guard{}, nil
+		return g, nil
 	case AdoptOverwrite:
-		return &guard{may: Waits{Changes: math.MaxInt64}}, nil
-	case AdoptDelete:
-		return nil, nil
+		g.may.Changes = math.MaxInt64
+		return g, nil
 	}
-	if ok && was.owned(r.basis().mapping) || r.adoption == adoptAdopted {
-		return nil, nil
-	}
-	g := &guard{}
 	if g.may.read(adoptAccepted, r.adoption) {
 		return g, nil
 	}
@@ -188,7 +195,7 @@ func (g *guard) keep(ctx context.Context, r *run, source Source, rows []row.Row)
 		return nil, err
 	}
 	differs, err := retry(ctx, r.cfg.Retry, func() ([]Differs, error) {
-		return r.cfg.Adopt.Differ.Differing(ctx, r.cfg.Sink, r.m, rows)
+		return r.cfg.Adopt.Differ.Differing(ctx, r.cfg.Sink, r.m, rows, g.own)
 	})
 	r.disconnect()
 	if err != nil {
@@ -203,7 +210,7 @@ func (g *guard) keep(ctx context.Context, r *run, source Source, rows []row.Row)
 	kept := rows[:0]
 	for i := range rows {
 		switch {
-		case differs[i] == RowMissing && !rows[i].Delete:
+		case differs[i] == RowMissing && !rows[i].Delete, differs[i] == RowOwn, differs[i] == RowEqual && g.touches:
 		case differs[i] != RowDiffers && !rows[i].Delete, differs[i] == RowMissing, pending[rows[i].Record.Key]:
 			continue
 		case rows[i].Delete:
@@ -281,17 +288,32 @@ func (r *run) recordLeft(ctx context.Context, left Waits) error {
 		r.waits(left)
 		return r.recordAdoption(ctx, adoptAdopted)
 	}
+	told := r.cfg.Inputs.Guarantee == row.ByPass && r.toldLeft == left // each run of a scan is a pass
+	r.toldLeft = left
 	what := fmt.Sprintf("table %q had rows that job %q never wrote. A pass over all keys would change %d and delete %d of them, and "+
 		"has left them as they are", r.cfg.Mapping.Table, r.cfg.Job, left.Changes, left.Deletes)
 	if a.Mode != AdoptAsk {
-		r.note(fmt.Sprintf("%s, as `adopt: %s` says", what, a.Mode))
+		if !told {
+			r.note(fmt.Sprintf("%s, as `adopt: %s` says", what, a.Mode))
+		}
 		r.waits(Waits{})
 		return nil
 	}
-	r.note(fmt.Sprintf("%s; changes by the application are written. `baton job preview %s --all` shows them, `baton job accept %s` "+
-		"accepts that they are the job's", what, r.cfg.Job, r.cfg.Job))
+	if !told {
+		r.noteLeft(what)
+	}
 	r.waits(left)
 	return r.recordAdoption(ctx, fmt.Sprintf("%s %d %d", adoptWaits, left.Changes, left.Deletes))
+}
+
+// noteLeft tells an operator what to do about rows that a pass has left as they are.
+func (r *run) noteLeft(what string) {
+	flows := "changes by the application are written"
+	if r.cfg.Inputs.Guarantee == row.ByPass && r.cfg.Mapping.Generation == "" {
+		flows = "rows that are missing are inserted, and no other row is written, since without `generation` a scan does not know its own"
+	}
+	r.note(fmt.Sprintf("%s; %s. `baton job preview %s --all` shows them, `baton job accept %s` accepts that they are the job's", what,
+		flows, r.cfg.Job, r.cfg.Job))
 }
 
 // recordAdoption records the adoption of the present mapping.
@@ -310,52 +332,4 @@ func (r *run) waits(w Waits) {
 	if r.cfg.Adopt.OnWaits != nil {
 		r.cfg.Adopt.OnWaits(w)
 	}
-}
-
-// Recorder is a Sink that reads records beside the place of a job, without a fence.
-type Recorder interface {
-	Sink
-	Recorded(ctx context.Context, job, name string) (string, error)
-}
-
-// ErrUnaccepted says that keys must not be marked, since rows of the table wait to be accepted as the job's.
-var ErrUnaccepted = errors.New("rows of the table are not accepted as the job's")
-
-// MayMark fails if keys must not be marked: the next run takes a marked key for one that the application has changed, and
-// writes its row at once. deletes says that rows without a record are marked, too.
-func (p *Pipeline) MayMark(ctx context.Context, deletes bool) error {
-	mode := p.cfg.Adopt.Mode
-	records, ok := p.cfg.Sink.(Recorder)
-	if p.cfg.Adopt.Differ == nil || !ok || mode == AdoptDelete || mode == AdoptOverwrite && !deletes {
-		return nil
-	}
-	digest, err := p.Digest(ctx)
-	if err != nil {
-		return err
-	}
-	text, err := records.Recorded(ctx, p.cfg.Job, AdoptionName(digest))
-	switch {
-	case err != nil:
-		return err
-	case mode == AdoptInsertOnly || mode == AdoptOverwrite && text != adoptAdopted:
-		return fmt.Errorf("table %q: %w, and `adopt: %s` leaves them as they are: no key was marked",
-			p.cfg.Mapping.Table, ErrUnaccepted, mode)
-	case text == adoptAdopted:
-		return nil
-	}
-	return fmt.Errorf("table %q: %w, or the first pass of job %q has not ended: no key was marked. `baton job preview %s --all` "+
-		"shows the plan of a pass, `baton job accept %s` accepts it", p.cfg.Mapping.Table, ErrUnaccepted, p.cfg.Job, p.cfg.Job, p.cfg.Job)
-}
-
-// Digest identifies the mapping of the job as its table resolves it.
-func (p *Pipeline) Digest(ctx context.Context) (string, error) {
-	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
-	if err != nil {
-		return "", fmt.Errorf("read the catalogue of table %q: %w", p.cfg.Mapping.Table, err)
-	}
-	m, err := mapping.Compile(p.cfg.Mapping, table, p.cfg.Inputs)
-	if err != nil {
-		return "", err
-	}
-	return p.digest(m), nil
 }

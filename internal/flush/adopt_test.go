@@ -21,7 +21,7 @@ func (r recording) Recorded(_ context.Context, job, name string) (string, error)
 // differ is one that no pass asks.
 type differ struct{}
 
-func (differ) Differing(context.Context, flush.Sink, *mapping.Mapping, []row.Row) ([]flush.Differs, error) {
+func (differ) Differing(context.Context, flush.Sink, *mapping.Mapping, []row.Row, flush.Own) ([]flush.Differs, error) {
 	return nil, errors.ErrUnsupported
 }
 

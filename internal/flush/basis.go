@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 )
 
 // Changed is the reason for reading everything again.
@@ -142,12 +143,8 @@ func (r *run) stillWaits() bool {
 
 // readOn records the basis on which a source was read, if that reading was complete.
 func (r *run) readOn(ctx context.Context, source Source, stage Stage) error {
-	reread, ok := source.(KeySweeper)
-	if !ok {
-		return nil
-	}
-	passed := reread.Passed(stage)
-	if !passed.Everything || passed.Missed != nil {
+	passed, ok := passOf(source, stage)
+	if !ok || !passed.Everything || passed.Missed != nil || r.cfg.Inputs.Guarantee == row.ByPass && r.cfg.Adopt.Differ == nil {
 		return nil //nolint:nilerr // Missed is a state, and the next pass owes it still
 	}
 	left := stage.guard.leftAlone()

@@ -101,7 +101,9 @@ type Pipeline struct {
 	// ignored counts the rows that the database left out since ignoredReportedAt; guarded by running.
 	ignored           int64
 	ignoredReportedAt time.Time
-	woken             chan struct{} // has an entry if the next Wait must return
+	// toldLeft are the rows that an operator was told of last; guarded by running.
+	toldLeft Waits
+	woken    chan struct{} // has an entry if the next Wait must return
 }
 
 // compiled is the pipeline's state that depends on the table.

@@ -29,6 +29,7 @@ type run struct {
 	fresh    bool   // the table's catalogue was read just now
 	recorded string // the basis in the database: see basis
 	adoption string // the recorded acceptance of its mapping: see guard
+	since    int64  // the recorded first generation of its mapping: see Own
 
 	// stop cancels the work of all shards, if there are several.
 	stop context.CancelCauseFunc
@@ -168,7 +169,7 @@ func (r *run) newID() (string, error) {
 // position is the recorded position of a source, if its guarantee needs one.
 func (r *run) position(ctx context.Context, source Source) (string, error) {
 	if !r.cfg.Inputs.Guarantee.Placed() {
-		return "", nil
+		return "", r.readOwnership(ctx, source)
 	}
 	reread, ok := source.(KeySweeper)
 	if !ok {

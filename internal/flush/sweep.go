@@ -163,34 +163,22 @@ func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 			missed))
 		return nil
 	}
-	if err := r.checkShare(ctx, source, generation); err != nil {
+	since := int64(1)
+	var err error
+	if stage.guard != nil {
+		since, err = r.checkGuarded(ctx, sweeper, stage.guard, generation)
+	} else {
+		err = r.checkShare(ctx, source, generation, -1)
+	}
+	if err != nil {
 		return err
 	}
 	began := time.Now()
-	for behind := []row.Value(nil); ; {
-		if err := ended(ctx); err != nil {
-			return err
-		}
-		texts, err := retry(ctx, r.cfg.Retry, func() ([][]string, error) {
-			return v.finder.StaleRows(ctx, v.Plan(), generation, behind, sweepRows)
-		})
-		if err != nil {
-			return fmt.Errorf("find the rows of table %q that have vanished: %w", r.cfg.Mapping.Table, err)
-		}
-		if len(texts) == 0 {
-			return nil
-		}
-		if behind, err = v.Key(texts[len(texts)-1]); err != nil {
-			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
-		}
-		if err := r.sweepPage(ctx, sweeper, texts, began); err != nil {
-			return err
-		}
-	}
+	return r.eachStale(ctx, generation, since, func(texts [][]string) error { return r.sweepPage(ctx, sweeper, texts, began) })
 }
 
-// checkShare refuses to delete more than max_pct of the rows.
-func (r *run) checkShare(ctx context.Context, source Source, generation int64) error {
+// checkShare refuses to delete more than max_pct of the rows. vanished is how many would go; below 0: all rows of other passes.
+func (r *run) checkShare(ctx context.Context, source Source, generation, vanished int64) error {
 	v := r.vanished
 	type counts struct{ stale, all int64 }
 	n, err := retry(ctx, r.cfg.Retry, func() (n counts, err error) {
@@ -199,6 +187,9 @@ func (r *run) checkShare(ctx context.Context, source Source, generation int64) e
 	})
 	if err != nil {
 		return fmt.Errorf("count the rows of table %q that have vanished: %w", r.cfg.Mapping.Table, err)
+	}
+	if vanished >= 0 {
+		n.stale = vanished
 	}
 	if n.stale*100 > n.all*int64(r.cfg.VanishedPct) {
 		return &TooManyVanishedError{Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: n.stale, All: n.all,

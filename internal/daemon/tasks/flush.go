@@ -10,7 +10,6 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/source"
-	"baton/internal/flush/source/spec"
 	"baton/internal/flush/verify"
 	"baton/internal/redisconn"
 )
@@ -40,12 +39,15 @@ func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 		Origin: fmt.Sprintf("store %q ", f.From.Store),
 		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
 	}
-	if j.Flush.From.Type == spec.Capture {
+	if j.Flush.From.Kind().Takes(adopts) {
 		c.Adopt = flush.Adopt{Mode: flush.AdoptMode(f.To.Adopt), Differ: verify.Differ{}}
 	}
 	source.Configure(&c, store)
 	return c, nil
 }
+
+// adopts is the setting of jobs that ask before they change or delete rows which they never wrote.
+const adopts = ".to.adopt"
 
 // Source describes the source of a flush job.
 func Source(j config.Job) (source.Source, error) {

@@ -43,6 +43,9 @@ func Captures(c config.Config) (names []string) {
 	return names
 }
 
+// Adopts reports whether a job asks before it changes or deletes rows that it never wrote.
+func Adopts(j config.Job) bool { return !j.IsCommand() && j.Flush.From.Kind().Takes(adopts) }
+
 // Keys opens the keys of a job, delivering these inputs. It does not connect.
 func Keys(j config.Job, store *redisconn.Store, inputs []string) (verify.Source, error) {
 	if err := CheckKeys(j); err != nil {

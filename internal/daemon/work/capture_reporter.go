@@ -157,12 +157,14 @@ func (r *captureReporter) showProgress(job string, s capture.Progress) {
 	r.metrics.CaptureProgress(job, s.PassOwed, s.Pending, s.Budget, masters)
 }
 
-// end reports the last events of captures that are about to be released.
-func (r *captureReporter) end(captures []boundTask) {
-	captures = slices.DeleteFunc(slices.Clone(captures), func(b boundTask) bool { return !b.task.IsCapture() })
+// end reports the last events of captures that are about to be released, and that no rows of any flush wait on this node.
+func (r *captureReporter) end(tasks []boundTask) {
+	for _, b := range tasks {
+		r.metrics.FlushUnaccepted(b.job.Name, 0)
+	}
+	captures := slices.DeleteFunc(slices.Clone(tasks), func(b boundTask) bool { return !b.task.IsCapture() })
 	r.report(context.Background(), captures, false)
 	for _, b := range captures {
 		r.showProgress(b.job.Name, capture.Progress{})
-		r.metrics.CaptureUnaccepted(b.job.Name, 0)
 	}
 }

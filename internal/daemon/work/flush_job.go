@@ -85,7 +85,7 @@ func (f *flushJob) noteWaits(ctx context.Context) {
 	if waits == 0 || waits == f.noted.Load() {
 		return
 	}
-	f.metrics.CaptureUnaccepted(f.Config.Name, waits-1)
+	f.metrics.FlushUnaccepted(f.Config.Name, waits-1)
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	if f.ledger.NoteUnaccepted(ctx, f.Config.Name, waits-1) == nil { // otherwise after the next run

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,21 +18,32 @@ import (
 // asking is a job that asks before a pass changes what was there, and hears of what waits.
 func asking(j *captureJob) *flush.Waits {
 	waits := &flush.Waits{}
-	j.adopt = flush.Adopt{Differ: tableDiffer{j}, OnWaits: func(w flush.Waits) { *waits = w }}
+	j.adopt = flush.Adopt{Differ: tableDiffer{j.table}, OnWaits: func(w flush.Waits) { *waits = w }}
 	return waits
 }
 
 // tableDiffer compares the texts of rows.
-type tableDiffer struct{ *captureJob }
+type tableDiffer struct{ *scanTable }
 
-func (d tableDiffer) Differing(_ context.Context, _ flush.Sink, m *mapping.Mapping, rows []row.Row) ([]flush.Differs, error) {
-	have := d.table.texts()
+func (d tableDiffer) Differing(_ context.Context, _ flush.Sink, m *mapping.Mapping, rows []row.Row, own flush.Own,
+) ([]flush.Differs, error) {
+	have, passes := d.texts(), d.Rows("rows", own.Column)
 	found := make([]flush.Differs, len(rows))
 	for i, r := range rows {
 		shown := m.Show(r)
-		if text, ok := have[*shown[0]]; ok {
+		column := func(name string) string {
+			at := slices.IndexFunc(m.Plan().Columns, func(c row.PlanColumn) bool { return c.Name == name })
+			if shown[at] == nil {
+				return "-"
+			}
+			return *shown[at]
+		}
+		text, ok := have[column("id")]
+		if pass, _ := strconv.ParseInt(passes[column("id")], 10, 64); ok && own.Column != "" && pass >= own.Since {
+			found[i] = flush.RowOwn
+		} else if ok {
 			found[i] = flush.RowDiffers
-			if shown[1] != nil && *shown[1] == text {
+			if column("v") == text {
 				found[i] = flush.RowEqual
 			}
 		}

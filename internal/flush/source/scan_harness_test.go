@@ -67,6 +67,10 @@ type scanJob struct {
 	maxPct  int
 	observe func(string) error
 	notes   []string
+	name    string // default: scan
+	adopt   flush.Adopt
+	waits   flush.Waits
+	without bool // a generation, so that rows that vanish stay
 	epoch   int64
 	ids     int
 }
@@ -81,7 +85,7 @@ func (j *scanJob) pipeline() (*flush.Pipeline, error) {
 		return nil, err
 	}
 	cfg := flush.Config{
-		Job: "scan", NodeID: "n", Sink: j.table, Inputs: inputs, Lanes: max(1, o.Lanes),
+		Job: cmp.Or(j.name, "scan"), NodeID: "n", Sink: j.table, Inputs: inputs, Lanes: max(1, o.Lanes),
 		Mapping: mapping.Spec{Table: "rows", Key: j.table.key, Generation: "gen", Columns: maps.Clone(j.columns)},
 		Policy:  flush.Policy{VanishedPct: cmp.Or(j.maxPct, 100)},
 		NewID:   func() (string, error) { j.ids++; return fmt.Sprint("pass", j.ids), nil },
@@ -92,6 +96,13 @@ func (j *scanJob) pipeline() (*flush.Pipeline, error) {
 			s, err := NewScan(store, o)
 			return []flush.Source{s}, err
 		},
+	}
+	cfg.Adopt = j.adopt
+	if cfg.Adopt.Differ != nil {
+		cfg.Adopt.OnWaits = func(w flush.Waits) { j.waits = w }
+	}
+	if j.without {
+		cfg.Mapping.Generation, cfg.VanishedPct = "", 0
 	}
 	if j.observe != nil {
 		cfg = flushtest.Observed(cfg, func(s flushtest.Step) error { return j.observe(string(s)) })

@@ -117,3 +117,24 @@ func TestTheLedgerOfAnotherElectionIsNotPruned(t *testing.T) {
 		}
 	})
 }
+
+// A job that has a fence when the migration runs ran before baton asked whose the rows of a table are. A later job did not.
+func TestJobsThatRanBeforeBatonAskedAreRecorded(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.people()
+		s := db.leading()
+		db.Exec(t, "DELETE FROM baton_schema_version WHERE version_id = "+
+			"(SELECT n FROM (SELECT max(version_id) AS n FROM baton_schema_version) x)")
+		upgraded := db.open()
+		next := fence(2)
+		takeOver(t, upgraded, next)
+		other := fence(3)
+		other.Job = "later"
+		takeOver(t, upgraded, other)
+		for job, want := range map[string]string{next.Job: "yes", other.Job: ""} {
+			if got, err := s.Recorded(t.Context(), job, flush.RanBefore); got != want || err != nil {
+				t.Errorf("job %s: %q, %v", job, got, err)
+			}
+		}
+	})
+}

@@ -3,6 +3,8 @@ package verify
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
@@ -15,13 +17,19 @@ type Differ struct{}
 var _ flush.Differ = Differ{}
 
 // Differing implements flush.Differ.
-func (Differ) Differing(ctx context.Context, sink flush.Sink, m *mapping.Mapping, rows []row.Row) ([]flush.Differs, error) {
+func (Differ) Differing(ctx context.Context, sink flush.Sink, m *mapping.Mapping, rows []row.Row,
+	own flush.Own,
+) ([]flush.Differs, error) {
 	table, ok := sink.(Table)
 	if !ok {
 		return nil, errors.New("this database cannot look rows up by their keys")
 	}
 	plan := m.Plan()
 	r := &comparison{Checker: &Checker{table: table, name: plan.Table.Name, m: m, skipped: make([]bool, len(plan.Columns))}}
+	written := slices.IndexFunc(plan.Columns, func(c row.PlanColumn) bool { return c.Name == own.Column })
+	if written >= 0 {
+		r.skipped[written] = true
+	}
 	keys := make([][]row.Value, len(rows))
 	at := make(map[string]int, len(rows))
 	for i := range rows {
@@ -36,6 +44,10 @@ func (Differ) Differing(ctx context.Context, sink flush.Sink, m *mapping.Mapping
 	for text, cells := range have {
 		i := at[text]
 		found[i] = flush.RowDiffers
+		if written >= 0 && isSince(cells[written], own.Since) {
+			found[i] = flush.RowOwn
+			continue
+		}
 		if rows[i].Delete {
 			continue
 		}
@@ -48,4 +60,10 @@ func (Differ) Differing(ctx context.Context, sink flush.Sink, m *mapping.Mapping
 		}
 	}
 	return found, nil
+}
+
+// isSince reports whether a row has at least that generation.
+func isSince(cell row.Raw, since int64) bool {
+	n, err := strconv.ParseInt(cell.Text, 10, 64)
+	return cell.OK && err == nil && n >= since
 }

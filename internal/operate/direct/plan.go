@@ -8,6 +8,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/tasks"
 	"baton/internal/flush"
+	"baton/internal/flush/row"
 	"baton/internal/flush/verify"
 )
 
@@ -87,6 +88,9 @@ func PlanJob(ctx context.Context, c config.Config, name string, o PlanOptions) (
 	p.Records, p.Rows, p.Unfit, p.Moving = r.Records, r.Rows, r.Unfit, r.Moving
 	p.Insert, p.Change, p.Delete = r.Missing, r.Different, r.Extra
 	p.Examples, p.Notes = r.Examples, r.Notes
+	if flushed.Inputs.Guarantee == row.ByPass && p.Delete > 0 {
+		p.Notes = append(p.Notes, "a scan deletes rows with a generation only, so a row that no scan has ever written stays")
+	}
 	p.Stops = p.MaxPct > 0 && p.Delete*100 > p.Rows*int64(p.MaxPct)
 	return p, err
 }

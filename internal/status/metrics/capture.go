@@ -10,8 +10,8 @@ import (
 type captures struct {
 	joins, breaks, passes, ended *counterVec
 
-	owed, pending, budget, unaccepted *prometheus.GaugeVec
-	lagBytes, lagSeconds, backlog     *prometheus.GaugeVec
+	owed, pending, budget         *prometheus.GaugeVec
+	lagBytes, lagSeconds, backlog *prometheus.GaugeVec
 
 	mu    sync.Mutex
 	known map[string]bool // the jobs
@@ -38,9 +38,7 @@ func (m *Metrics) registerCaptures() {
 		owed: m.gauges("capture_pass_owed", "1 while a pass over all keys is owed or under way, on the node that follows, else 0.",
 			"job"),
 		pending: m.gauges("capture_pending_bytes", "Memory of the changed keys that wait, on the node that follows.", "job"),
-		unaccepted: m.gauges("capture_unaccepted_rows", "Rows that the job never wrote, and that a pass has left alone until they are "+
-			"accepted, on the node that follows.", "job"),
-		budget: m.gauges("capture_pending_budget_bytes", "What that may be: beyond it all keys are read.", "job"),
+		budget:  m.gauges("capture_pending_budget_bytes", "What that may be: beyond it all keys are read.", "job"),
 		lagBytes: m.gauges("capture_lag_bytes", "How much of a master's stream was not heard of, on the node that follows.", "job",
 			"master"),
 		lagSeconds: m.gauges("capture_lag_seconds", "For how long that has been so.", "job", "master"),
@@ -52,7 +50,7 @@ func (m *Metrics) registerCaptures() {
 
 // gauges returns the gauges that have only the label job.
 func (c *captures) gauges() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{c.owed, c.pending, c.budget, c.unaccepted}
+	return []*prometheus.GaugeVec{c.owed, c.pending, c.budget}
 }
 
 func (c *captures) perMaster() []*prometheus.GaugeVec {
@@ -100,16 +98,6 @@ func (m *Metrics) CapturePass(job, reason string) { m.captures.passes.add(1, job
 
 // CapturePassed counts a pass that has ended.
 func (m *Metrics) CapturePassed(job, result string) { m.captures.ended.add(1, job, result) }
-
-// CaptureUnaccepted reports how many rows wait to be accepted as a job's.
-func (m *Metrics) CaptureUnaccepted(job string, rows int64) {
-	c := &m.captures
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known[job] {
-		c.unaccepted.WithLabelValues(job).Set(float64(rows))
-	}
-}
 
 // CaptureProgress reports the state of a capture on this node. For a capture that the node has stopped following,
 // it reports zeros and no masters.

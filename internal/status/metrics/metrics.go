@@ -60,6 +60,7 @@ type Metrics struct {
 	deadLetters  *prometheus.GaugeVec
 	verifyRows   *prometheus.GaugeVec
 	verifiedAt   *prometheus.GaugeVec
+	unaccepted   *prometheus.GaugeVec
 
 	notified *counterVec
 	traced   *counterVec
@@ -186,6 +187,8 @@ func (m *Metrics) registerFlush(jobs int) {
 	m.deadLetters = m.gauges("dead_letters", "Records that wait in the database as dead letters, as the leader last counted them.", "job")
 	m.verifyRows = m.gauges("verify_rows", "What the last verification of a job has found: records that it compared, and differences "+
 		"of each kind.", "job", "result")
+	m.unaccepted = m.gauges("flush_unaccepted_rows", "Rows that the job never wrote, and that it has left alone until they are accepted, "+
+		"on the leader.", "job")
 	m.verifiedAt = m.gauges("verify_timestamp_seconds", "When the last verification of a job ended, as Unix time; 0: none has.", "job")
 	m.notified = m.counters("notifications_total", "Notifications and signs of life, by what became of them.", "target", "outcome")
 	m.traced = m.counters("trace_spans_total", "Spans of traces, by what became of them.", "outcome")
@@ -226,6 +229,7 @@ func (m *Metrics) AddFlushes(names ...string) {
 	defer m.mu.Unlock()
 	for _, job := range names {
 		m.flushes[job] = true
+		m.unaccepted.WithLabelValues(job)
 		for _, outcome := range flushOutcomes() {
 			m.flushRows.add(0, job, outcome)
 		}
@@ -267,7 +271,7 @@ func (m *Metrics) ForgetJobs(names ...string) {
 
 // present returns the gauges of a job, including those of flushes.
 func (m *Metrics) present() []*prometheus.GaugeVec {
-	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters, m.verifiedAt)
+	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters, m.verifiedAt, m.unaccepted)
 }
 
 func (m *Metrics) ofJobs() []*prometheus.GaugeVec {

@@ -97,6 +97,11 @@ func (m *Metrics) Verified(job string, at time.Time, found map[string]int64) {
 	}
 }
 
+// FlushUnaccepted reports how many rows wait to be accepted as a job's.
+func (m *Metrics) FlushUnaccepted(job string, rows int64) {
+	m.setOf(m.flushes, job, m.unaccepted, float64(rows))
+}
+
 // FlushFenced counts a batch that a newer leader's fence stopped.
 func (m *Metrics) FlushFenced(job string) { m.flushFenced.add(1, job) }
 

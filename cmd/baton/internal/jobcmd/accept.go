@@ -16,7 +16,7 @@ func newJobAcceptCommand(e cmdline.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept JOB",
 		Short: "Accept that the rows of a table are a job's",
-		Long: "Accept the rows that a pass of a capture has left alone: they were in the\n" +
+		Long: "Accept the rows that a pass of a job has left alone: they were in the\n" +
 			"table before, and the job never wrote them. The pass has counted how many of\n" +
 			"them it would change and delete; job preview --all shows them. After that\n" +
 			"every row within the pattern of the keys is the job's. The leader makes\n" +

@@ -73,7 +73,8 @@ var kinds = []Kind{
 	{
 		Name: "scan", Type: Scan, Key: KeyMatched, Delivers: States, Keeps: true, Looks: true,
 		Options: map[string]string{
-			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "", ".verify": "",
+			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "",
+			".to.adopt": "ask", ".verify": "",
 		},
 	},
 	{
