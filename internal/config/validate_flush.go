@@ -143,7 +143,8 @@ func (v *validator) to(path string, f Flush) {
 	v.choice(path+".schema", t.Schema, "verify", "create")
 	v.choice(path+".adopt", t.Adopt, "ask", "insert_only", "overwrite", "delete")
 	if t.Adopt == "insert_only" && t.Generation == "" && f.From.Kind().Takes(".to.generation") {
-		v.fail(path+".adopt", "insert_only needs generation, an integer column: without it a scan does not know the rows that it has written")
+		v.fail(path+".adopt",
+			"insert_only needs generation, an integer column: without it a scan does not know the rows that it has written")
 	}
 	v.mode(path, f)
 	for name, key := range map[string][]string{"key": t.Key, "dedupe_key": t.DedupeKey} {

@@ -57,7 +57,8 @@ func (n *node) testNotify(ctx context.Context, target, by string) ([]operate.Tes
 func (n *node) access() direct.Access {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return direct.Access{Config: n.inventory.Config, Edition: n.edition, Store: n.store, Stores: n.inventory.Stores, LockStores: n.lockStores}
+	return direct.Access{Config: n.inventory.Config, Edition: n.edition, Store: n.store, Stores: n.inventory.Stores,
+		LockStores: n.lockStores}
 }
 
 // orderReload has the node read its configuration again, and returns when it is in force.

@@ -23,7 +23,8 @@ var ErrUnaccepted = errors.New("rows of the table are not accepted as the job's"
 func (p *Pipeline) MayMark(ctx context.Context, deletes bool) error {
 	mode := p.cfg.Adopt.Mode
 	records, ok := p.cfg.Sink.(Recorder)
-	if p.cfg.Adopt.Differ == nil || !ok || p.cfg.Inputs.Guarantee == row.ByPass || mode == AdoptDelete || mode == AdoptOverwrite && !deletes {
+	if p.cfg.Adopt.Differ == nil || !ok || p.cfg.Inputs.Guarantee == row.ByPass || mode == AdoptDelete ||
+		mode == AdoptOverwrite && !deletes {
 		return nil
 	}
 	digest, err := p.Digest(ctx)

@@ -227,7 +227,8 @@ func TestANodeThatStandsAsideIsSeenUntilItsTimeIsOver(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 		coolDowns := c.picture().CoolDowns
-		if a := coolDowns["a"]; len(coolDowns) != 1 || a.Reason != `database "main" is away` || a.Left <= 50*time.Second || a.Left > time.Minute {
+		if a := coolDowns["a"]; len(coolDowns) != 1 || a.Reason != `database "main" is away` ||
+			a.Left <= 50*time.Second || a.Left > time.Minute {
 			t.Errorf("cool-downs %+v, want a alone", coolDowns)
 		}
 		c.acquire(c.a, "o1", elector.Won) // the note is no bar

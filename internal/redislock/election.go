@@ -100,10 +100,11 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.Lock(), commands[i], redisconn.Explain(err))
 		}
 	}
-	cut := false
-	if replies[4], cut, err = moreNodes(ctx, conn, k.Nodes(), replies[4]); err != nil {
+	nodes, cut, err := moreNodes(ctx, conn, k.Nodes(), replies[4])
+	if err != nil {
 		return Picture{}, fmt.Errorf("read the nodes of the election of %q: %w", k.Lock(), redisconn.Explain(err))
 	}
+	replies[4] = nodes
 	p, err := decodePicture(replies)
 	p.Cut = cut
 	return p, err

@@ -253,9 +253,10 @@ func (c *RedisClusterDaemon) moveWhole(key string, to *RedisDaemon) error {
 			err = fmt.Errorf("%s does not have it yet", to.Addr())
 		}
 		if err != nil {
-			if failed = m.failed(); failed != nil {
-				return nil
-			}
+			failed = m.failed()
+		}
+		if failed != nil {
+			return nil //nolint:nilerr // the server gave the move up: failed is returned
 		}
 		return errors.Join(err, c.NodesAgree())
 	}), failed)

@@ -2,6 +2,7 @@ package warden
 
 import (
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -20,8 +21,8 @@ type sweeper struct{ sweeps int }
 // sweep kills all that it can find. It returns the processes that it killed.
 func (s *sweeper) sweep() []int {
 	found := s.hold()
-	for i := len(found) - 1; i >= 0; i-- { // children first: the kernel continues those that a stopped parent orphans
-		_ = syscall.Kill(found[i], syscall.SIGKILL) // it may have ended
+	for _, pid := range slices.Backward(found) { // children first: the kernel continues those that a stopped parent orphans
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 	}
 	return found
 }

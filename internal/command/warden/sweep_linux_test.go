@@ -31,7 +31,7 @@ func bomb() {
 			_, _, _ = syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
 			continue
 		}
-		_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0) //nolint:gosec // the call's own interface
+		_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
 	}
 	_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 }
@@ -44,7 +44,7 @@ func TestAForkBombStandsStillBeforeAnyOfItIsKilled(t *testing.T) {
 	if err := becomeReaper(); err != nil {
 		t.Fatal(err)
 	}
-	user := uint32(1_000_000_000 + os.Getpid()) //nolint:gosec // no other process has this user
+	user := uint32(1_000_000_000 + os.Getpid()) // no other process has this user
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"test", "bomb"}, &syscall.ProcAttr{
 		Env: []string{"GOMAXPROCS=1"}, Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}},
 	})

@@ -35,7 +35,8 @@ type Clock struct {
 
 // NewClock uses the host's clock until the first comparison. It calls tell, if set, when this host's clock has become wrong or right.
 func NewClock(log *zap.Logger, tell func(ahead time.Duration)) *Clock {
-	return &Clock{log: log, tell: tell, set: make(chan struct{}, 1), doubts: make(chan chan<- bool), over: make(chan struct{}), asked: make(chan struct{})}
+	return &Clock{log: log, tell: tell, set: make(chan struct{}, 1), doubts: make(chan chan<- bool),
+		over: make(chan struct{}), asked: make(chan struct{})}
 }
 
 // Now is the present time for slots.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// recentRunsStale is the age from which remembered runs are brought up to date. With 200 jobs an open page costs Redis 8 scripts in that
-	// time.
+	// recentRunsStale is the age from which remembered runs are brought up to date. With 200 jobs an open page costs Redis 8 scripts in
+	// that time.
 	recentRunsStale = 10 * time.Second
 	// recentRunsReread is when everything is read again: entries may have been corrected, or Redis has lost some.
 	recentRunsReread = 5 * time.Minute

@@ -161,7 +161,8 @@ func TestAScanDoesNoMoreThanWasAccepted(t *testing.T) {
 	j.byAnotherPass("extra2")
 	j.byAnotherPass("3") // the key is there: it differs, and is none that has vanished
 	j.passes(t)
-	if rows := j.table.texts(); rows["extra1"] != "theirs" || rows["extra2"] != "theirs" || j.waits != (flush.Waits{Changes: 2, Deletes: 2}) {
+	if rows := j.table.texts(); rows["extra1"] != "theirs" || rows["extra2"] != "theirs" ||
+		j.waits != (flush.Waits{Changes: 2, Deletes: 2}) {
 		t.Errorf("%+v waits, rows %v", j.waits, rows)
 	}
 	j.accept(t)

@@ -190,7 +190,8 @@ func TestAPassDuringAFailoverSweepsNothing(t *testing.T) {
 			if err := j.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if len(j.notes) != 1 || !strings.Contains(j.notes[0], "session:<id>: skipped deleting vanished rows") || len(j.table.texts()) != 100 {
+			if len(j.notes) != 1 || !strings.Contains(j.notes[0], "session:<id>: skipped deleting vanished rows") ||
+				len(j.table.texts()) != 100 {
 				t.Errorf("notes %q, %d rows of 100", j.notes, len(j.table.texts()))
 			}
 			g.Do("REPLICAOF", "NO", "ONE")

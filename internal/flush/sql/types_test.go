@@ -274,7 +274,8 @@ func TestReasonsListWhatAnEnumeratedColumnTakes(t *testing.T) {
 			"mysql": {
 				{"enum('good', 'it''s bad')", "it's bad", "bad",
 					`"bad" is not one of the column's values: it takes one of "good", "it's bad"`},
-				{"set('a', 'b')", "b,a", "a,c", `"a,c" is not one of the column's values: it takes any of "a", "b", with commas between them`},
+				{"set('a', 'b')", "b,a", "a,c",
+					`"a,c" is not one of the column's values: it takes any of "a", "b", with commas between them`},
 				{"set('a', 'b')", "", "c", `it takes any of "a", "b"`},
 			},
 		}[db.Driver] {

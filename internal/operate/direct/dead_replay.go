@@ -216,7 +216,8 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	corrections := map[string]row.Raw{}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if !slices.Contains(inputs, name) {
-			return row.Row{}, unfitRecordError{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
+			return row.Row{}, unfitRecordError{fmt.Errorf("job %q makes nothing of %q: it uses %s",
+				r.job.Name, name, strings.Join(inputs, ", "))}
 		}
 		if v := set[name]; v != nil {
 			corrections[name] = row.Raw{Text: *v, OK: true}

@@ -169,9 +169,8 @@ func newAnswers(d operate.Node) *answers {
 	events := func(ctx context.Context) ([]diagnose.Event, error) { return d.Events(ctx, eventsOnTimeline) }
 	return &answers{
 		events: cached[[]diagnose.Event]{lasts: samplesFor, fetch: events},
-		others: cached[map[string][]diagnose.Event]{lasts: samplesFor, fetch: func(ctx context.Context) (map[string][]diagnose.Event, error) {
-			return d.LockEvents(ctx, eventsOfLock)
-		}},
+		others: cached[map[string][]diagnose.Event]{lasts: samplesFor,
+			fetch: func(ctx context.Context) (map[string][]diagnose.Event, error) { return d.LockEvents(ctx, eventsOfLock) }},
 		ask: d,
 		samples: cached[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
 			return d.Samples(ctx, time.Now().Add(-plotSpan))

@@ -156,7 +156,9 @@ func nodeTroubles(wrong []diagnose.Problem) (all []trouble) {
 		{[]diagnose.Code{diagnose.CodeDrift}, "other configuration on %s",
 			"Give it the leader’s configuration, then run there:", "baton reload"},
 		{[]diagnose.Code{diagnose.CodeClock}, "the clock is wrong on %s",
-			"Slots start by the leader’s clock, and by that of Redis while it is more than 5 s off: check its time service, for example with", "chronyc tracking"},
+			"Slots start by the leader’s clock, and by that of Redis while it is more than 5 s off: " +
+				"check its time service, for example with",
+			"chronyc tracking"},
 	} {
 		var names []string
 		t := trouble{}
