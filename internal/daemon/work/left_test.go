@@ -14,6 +14,7 @@ import (
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
 	"baton/internal/job"
+	"baton/internal/status/metrics"
 )
 
 // following is a flush that does something between its runs.
@@ -41,7 +42,7 @@ func TestAFlushThatAReloadTakesOutIsReleased(t *testing.T) {
 		"gone": following(t, "gone", "a:<id>", &gone[0]), "moved": following(t, "moved", "b:<id>", &moved[0]),
 		"changed": following(t, "changed", "c:<id>", &changed[0]),
 	}
-	term := &Term{Lock: Lock{Log: zap.NewNop()}, bound: before, captures: &captureReporter{}}
+	term := &Term{Lock: Lock{Log: zap.NewNop()}, bound: before, captures: &captureReporter{metrics: metrics.New("", nil)}}
 	after := map[string]boundTask{
 		"moved": following(t, "moved", "d:<id>", &moved[1]), "changed": following(t, "changed", "c:<id>", &changed[1]),
 	}

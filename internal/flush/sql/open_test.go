@@ -95,8 +95,8 @@ func TestPrefixKeepsTwoInstallationsApart(t *testing.T) {
 		apply(t, two, fence(2), plan(t, two, "articles", []string{"id"}, "views"), batch("a", 0, rowOf(1, 1)))
 		db.expect("SELECT count(*) FROM baton_ledger", "0")
 		db.expect("SELECT count(*) FROM other_ledger", "1")
-		db.expect("SELECT max(version_id) FROM other_schema_version", map[string]string{"postgres": "5", "mysql": "7",
-			"sqlite": "5"}[db.Driver])
+		db.expect("SELECT max(version_id) FROM other_schema_version", map[string]string{"postgres": "6", "mysql": "8",
+			"sqlite": "6"}[db.Driver])
 		if err := two.Migrate(t.Context()); err != nil {
 			t.Error(err)
 		}
