@@ -147,7 +147,7 @@ func (p *pair) start(id string) {
 func (p *pair) round(round int, table string) {
 	p.t.Helper()
 	var old string
-	for try, deadline := 0, time.Now().Add(2*time.Minute); ; try++ {
+	for try, deadline := 0, time.Now().Add(8*time.Minute); ; try++ {
 		before := p.total()
 		p.write(fmt.Sprintf("round %d, try %d", round, try), 1)
 		if old = p.freezeInside(table, before); old != "" {
@@ -211,6 +211,7 @@ func (p *pair) freezeInside(table string, before int) string {
 		}
 		return n, err
 	}
+	leader := p.leader() // before the flush: a flush into a file takes milliseconds
 	p.awaitEvery(2*time.Millisecond, "a flush", func() bool {
 		n, err := progress()
 		if err != nil {
@@ -218,16 +219,15 @@ func (p *pair) freezeInside(table string, before int) string {
 		}
 		return n > from
 	})
-	leader := p.leader()
-	if leader == "" {
+	node := p.nodes[leader]
+	if node == nil {
 		return "" // its lease ran out by itself: the machine is busy
 	}
-	node := p.nodes[leader]
 	if err := node.Freeze(); err != nil {
 		p.t.Fatal(err)
 	}
-	// Who is frozen at the wrong moment keeps a file from being read, too.
-	if n, err := progress(); err == nil && n < to {
+	// A node that is frozen at the wrong moment keeps a file from being read, too. Another one may lead since.
+	if n, err := progress(); err == nil && n < to && p.leader() == leader {
 		return leader
 	}
 	node.signal(syscall.SIGCONT)
