@@ -2,7 +2,6 @@ package warden
 
 import (
 	"os"
-	"slices"
 	"syscall"
 )
 
@@ -21,8 +20,9 @@ type sweeper struct{ sweeps int }
 // sweep kills all that it can find. It returns the processes that it killed.
 func (s *sweeper) sweep() []int {
 	found := s.hold()
-	for _, pid := range slices.Backward(found) { // children first: the kernel continues those that a stopped parent orphans
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	// Children first: the kernel continues those that a stopped parent orphans.
+	for i := len(found) - 1; i >= 0; i-- { //nolint:modernize // package slices is not for a process that begins before main
+		_ = syscall.Kill(found[i], syscall.SIGKILL) // it may have ended
 	}
 	return found
 }
