@@ -41,7 +41,7 @@ func passOf(source Source, stage Stage) (p Passed, ok bool) {
 	return p, false
 }
 
-// readOwnership reads what is recorded about the rows of a scan.
+// readOwnership reads the records that tell which rows of a scan are the own rows of the job.
 func (r *run) readOwnership(ctx context.Context, source Source) error {
 	if _, ok := source.(Sweeper); !ok || r.cfg.Adopt.Differ == nil {
 		return nil

@@ -24,7 +24,7 @@ const (
 	ExitNoLeader = 3
 )
 
-// ExitError gives an error the exit code by which a script knows it. With a
+// ExitError gives an error an exit code, which scripts can test. With a
 // nil err the command has said everything itself.
 type ExitError struct {
 	Code int

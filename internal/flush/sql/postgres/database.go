@@ -208,7 +208,7 @@ func hint(err error) string {
 	switch {
 	case !ok:
 		return ""
-	case pg.Code == "25006": // a standby, or what was frozen
+	case pg.Code == "25006": // a standby, or a database that was made read-only
 		return sql.AskDoctor
 	case pg.Detail != "" && len(pg.Code) == 5 && (pg.Code[:2] == "42" || pg.Code[:2] == "0A"):
 		return strings.TrimSpace(pg.Detail + " " + pg.Hint)
