@@ -1,0 +1,36 @@
+// Package model contains the protocols of the lease and of slots as small transition systems, and a search through all their states.
+//
+//	make model                                  # larger bounds
+//	go test -run EachRule -v ./test/model       # what happens without each rule
+//
+// The parts: explore.go searches any protocol (breadth-first, one state for all states that differ only in the names of nodes). lease.go
+// is the protocol of the lease, lease_state.go its state. slots.go and slots_state.go are the same for slots. rules.go has the rules and
+// promises. story.go and slots_story.go tell a counterexample.
+//
+// # The lease
+//
+// Time passes in ticks. Between two ticks any number of steps can happen, in any order. A node that does nothing is a slow or suspended
+// node, and a node that ends its term without a release is a node that has crashed. Redis executes requests one at a time. Requests
+// overtake each other, are lost, arrive late, and arrive twice. Answers arrive late or are lost. Redis restarts with its data, without
+// data, or with an old copy of its data (a snapshot, or a replica that lags), and then is another incarnation. The clock of a node
+// misses ticks, and Redis' clock is set back. Bounds limits how often these things happen.
+//
+// Owners are numbered anew in each state, so the search ends although each campaign has a new UUID. Epochs are small numbers: Redis'
+// TIME counts as one more than all epochs so far. Answers that only make a node wait or stop are read at once or never, because a node
+// that reads such an answer later behaves until then like a node that has lost it. A node renews at most once a tick, unless the renewal
+// has no answer.
+//
+// # Slots
+//
+// One job has a few slots and at most one retrial. Each node handles one slot after another: it claims the slot, or records the slot as
+// missed. So the model contains all policies of catch-up. A run that its term leaves open is recorded as lost, and tried again (on_lost:
+// rerun). A term can end at any time. Then its runs are killed, and its requests are late; the model of the lease shows that this is so.
+// Requests to the ledger are lost, arrive late, and arrive twice. Not in the model: overlap, pause, manual runs, idle runs, deadlines,
+// clocks that differ, a ledger that loses its data, a history that is shorter than the repetition of a request.
+//
+// # Not in the model of the lease
+//
+// Orders of operators, reservation, priority, pause, deferring candidates; lock keys that vanish while the term stays; other programs'
+// locks; an old master that still acknowledges (wait_replicas); data that is replaced without another run_id or replid; the quorum;
+// Redisson's format; epochs that are forged; two processes of one node.
+package model
