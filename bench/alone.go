@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alone gives the thread of Redis that serves commands the last core to itself, until back is called. Its other threads, which free
-// memory in the background, this process, the nodes that it will start and the database have the others. With one core only it does
-// nothing.
+// alone reserves the last core for the thread of Redis that serves commands, until back is called. The other cores are for Redis' other
+// threads, which free memory in the background, for this process, for the nodes that this process will start, and for the database. If
+// there is only one core, alone does nothing.
 func (b *bed) alone() (back func(), err error) {
 	all, last, others, err := split()
 	if err != nil || last.Count() == 0 {
@@ -32,13 +32,13 @@ func (b *bed) alone() (back func(), err error) {
 	return func() { _ = set(&all, &all) }, set(&last, &others) // if it fails, the next part is only slower
 }
 
-// split divides the usable processors into the last one and the others. With one processor, last is empty.
+// split divides the usable processors into the last processor and the others. If there is only one processor, last is empty.
 func split() (all, last, others unix.CPUSet, err error) {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return all, last, others, fmt.Errorf("find the processors that may be used: %w", err)
 	}
 	others = all
-	for cpu := 1023; cpu >= 0 && all.Count() > 1; cpu-- { // the most that a set can have
+	for cpu := 1023; cpu >= 0 && all.Count() > 1; cpu-- { // the highest number that a set can have
 		if all.IsSet(cpu) {
 			last.Set(cpu)
 			others.Clear(cpu)
@@ -48,8 +48,9 @@ func split() (all, last, others unix.CPUSet, err error) {
 	return all, last, others, nil
 }
 
-// stall is the longest time for which a loop on the last core stood still while the others were busy; 0 with one core only. Another
-// process may have had the core, or the host may have stopped its guest. The slow log counts such time as the command's.
+// stall returns the longest time for which a loop on the last core stood still while the other cores were busy. It returns 0 if there is
+// only one core. Another process may have used the core, or the host may have stopped its guest. The slow log counts such time as time of
+// the command.
 func stall(d time.Duration) (longest time.Duration, err error) {
 	_, last, others, err := split()
 	if err != nil || last.Count() == 0 {
@@ -70,7 +71,8 @@ func stall(d time.Duration) (longest time.Duration, err error) {
 	return longest, errors.Join(failed...)
 }
 
-// spin keeps a processor busy, and returns the longest time for which it stood still. Its thread is pinned, and never reused.
+// spin keeps a processor busy, and returns the longest time for which the loop stood still. The loop's thread is pinned, and never
+// reused.
 func spin(until time.Time, on *unix.CPUSet) (longest time.Duration, err error) {
 	runtime.LockOSThread()
 	if err := unix.SchedSetaffinity(0, on); err != nil {
@@ -99,7 +101,7 @@ func pinTree(pid int, cpus *unix.CPUSet) error {
 	return errors.Join(err, globbed)
 }
 
-// pin lets all threads of a process, and those that they will start, run on these processors only.
+// pin lets all threads of a process, and all threads that they will start, run only on these processors.
 func pin(pid int, cpus *unix.CPUSet) error {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*", pid))
 	for _, task := range tasks {

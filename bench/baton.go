@@ -15,7 +15,7 @@ import (
 // batonClient is the name of baton's connections in Redis.
 const batonClient = "baton:bench"
 
-// batonProgram is built as in the daemon, with that many lanes.
+// batonProgram returns baton's program, built as in the daemon, with the given number of lanes.
 func batonProgram(e engine, name string, data dataset, lanes int) program {
 	return program{name: name, role: roleBaton, redis: true, data: data, lanes: lanes,
 		prepare: func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
@@ -24,7 +24,7 @@ func batonProgram(e engine, name string, data dataset, lanes int) program {
 				return nil, err
 			}
 			lead := newTerm()
-			// A leader takes its fence once a term, and knows its table after that.
+			// A leader takes its fence once in a term, and knows its table after that.
 			if _, err := pipeline.Run(ctx, lead); err != nil {
 				return nil, err
 			}
@@ -47,7 +47,7 @@ func newPipeline(e engine, data dataset, t task, lanes int) (*flush.Pipeline, er
 	if err != nil {
 		return nil, err
 	}
-	job := "bench-" + rand.Text() // which has no place in the stream yet
+	job := "bench-" + rand.Text() // a new job has no place in the stream yet
 	source, err := data.sourceOf(job, lanes)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func newPipeline(e engine, data dataset, t task, lanes int) (*flush.Pipeline, er
 	return flush.New(config)
 }
 
-// term is a leadership that lasts. Its epoch is above those of earlier processes.
+// term is a leadership that never ends. Its epoch is above the epochs of earlier processes.
 type term struct {
 	owner string
 	epoch int64

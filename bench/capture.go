@@ -16,28 +16,29 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// capturePart measures a node that follows a Redis.
+// capturePart is the name of the part that measures a node that follows a Redis.
 const capturePart = "capture"
 
-// The requirements of it.
+// These are the requirements of the part.
 const (
-	followRate    = 400_000 // commands a second
+	followRate    = 400_000 // commands per second
 	followKeys    = 95_000
 	followBehind  = 10 * time.Second
 	captureP50    = 3 * time.Millisecond
 	captureP99    = 15 * time.Millisecond
 	captureRate   = 1000
 	readOnceRate  = 20_000
-	mostCPUEach   = 15.0 // percent of a core, if every command changes another key
-	mostCPUTens   = 5.0  // if each key changes ten times a second
+	mostCPUEach   = 15.0 // in percent of a core, if every command changes another key
+	mostCPUTens   = 5.0  // in percent of a core, if each key changes ten times per second
 	standstillMB  = 150.0
-	standstill    = 50_000 // commands a second
+	standstill    = 50_000 // commands per second
 	takeoverTTL   = 2 * time.Second
 	mostTakeover  = takeoverTTL + 2*time.Second
 	takeoverTimes = 5
 )
 
-// captureJob gets a new name each time: an old job's place would be in a history that was flushed away.
+// captureJob is the configuration of a job with a capture. The job gets a new name each time, because the place of an old job would be in
+// a history that was flushed away.
 const captureJob = `jobs:
   - name: %s
     schedule: "@always"
@@ -47,11 +48,11 @@ const captureJob = `jobs:
       columns: {id: id, v: $value}
 `
 
-// writeScript changes that many keys: the i-th command of all sets key i × 7919 modulo their number to i. So Redis writes as fast as it
-// can, and the writer costs almost nothing.
+// writeScript changes a number of keys: the i-th of all commands sets the key i × 7919, modulo the number of keys, to i. So Redis writes
+// as fast as it can, and the writer costs almost nothing.
 var writeScript = redis.NewScript(0, `for i = ARGV[1], ARGV[1] + ARGV[2] - 1 do redis.call('SET', 'k:' .. i * 7919 % ARGV[3], i) end`)
 
-// captureTarget is the part of the file of figures for them.
+// captureTarget is the part of the file of figures for this part.
 const captureTarget = "make bench, capture"
 
 // measureCapture measures real nodes that follow a Redis.
@@ -69,7 +70,7 @@ func measureCapture(ctx context.Context, o options, out io.Writer) (verdict, err
 			if !strings.Contains(part.name, o.cells) {
 				continue
 			}
-			syscall.Sync() // a disk that is still busy with the last part holds up every COMMIT
+			syscall.Sync() // a disk that is still busy with the last part delays every COMMIT
 			if err := part.measure(ctx, o, r, program, dir); err != nil {
 				return err
 			}
@@ -103,7 +104,7 @@ func (b *bed) captured(ctx context.Context, program, dir, lock string, do func(n
 	return do(n)
 }
 
-// caughtUp waits until a change made now is in the table.
+// caughtUp makes a change and waits until the change is in the table.
 func (b *bed) caughtUp(ctx context.Context, n *node) error {
 	now := time.Now().UnixNano()
 	if _, err := b.conn.Do("SET", "k:9999999999", now); err != nil {
@@ -120,7 +121,7 @@ func (b *bed) caughtUp(ctx context.Context, n *node) error {
 	return nil
 }
 
-// write sends that many commands a second for a while, in scripts of 1,000, and returns how many it sent.
+// write sends commands at the given rate per second for the time d, in scripts of 1,000 commands. It returns how many commands it sent.
 func (b *bed) write(ctx context.Context, rate, keys int, d time.Duration) (n int, took time.Duration, err error) {
 	const each = 1000
 	tick := time.NewTicker(each * time.Second / time.Duration(rate))
@@ -142,7 +143,7 @@ func (b *bed) write(ctx context.Context, rate, keys int, d time.Duration) (n int
 	return n, time.Since(began), nil
 }
 
-// equals waits until the table is equal to Redis after n commands over that many keys.
+// equals waits until the table equals Redis, after n commands that changed the given number of keys.
 func (b *bed) equals(ctx context.Context, node *node, n, keys int, limit time.Duration) (time.Duration, error) {
 	first := max(0, n-keys)
 	began := time.Now()
@@ -201,7 +202,7 @@ func (b *bed) freshCapture(ctx context.Context, o options, r *report, program, d
 	return nil
 }
 
-// readOnce measures the load on Redis' own process of being followed, and of having its values read.
+// readOnce measures the load on the process of Redis when a node follows Redis and reads its values.
 func (b *bed) readOnce(ctx context.Context, _ options, r *report, program, dir string) error {
 	const lasts = 8 * time.Second
 	r.Printf("\n### What it costs Redis, at %s changes a second\n", rig.Thousands(readOnceRate))
@@ -240,7 +241,7 @@ func (b *bed) readOnce(ctx context.Context, _ options, r *report, program, dir s
 	return nil
 }
 
-// plainly writes in the way of usual programs, twenty commands at a time.
+// plainly writes as usual programs do, twenty commands at a time.
 func (b *bed) plainly(ctx context.Context, rate, keys int, d time.Duration) error {
 	const each = 20
 	tick := time.NewTicker(each * time.Second / time.Duration(rate))
@@ -302,7 +303,7 @@ func (b *bed) standStill(ctx context.Context, o options, r *report, program, dir
 	})
 }
 
-// takeOver kills the leader again and again.
+// takeOver kills the leader repeatedly.
 func (b *bed) takeOver(ctx context.Context, _ options, r *report, program, dir string) error {
 	r.Printf("\n### After SIGKILL of the leader, with a lease of %v\n", takeoverTTL)
 	return b.captured(ctx, program, dir, "first", func(first *node) error {

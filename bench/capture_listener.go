@@ -14,20 +14,20 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// The trials of the capture and of programs that listen to notifications.
+// These are the settings of the trials of the capture and of programs that listen to notifications.
 const (
 	killTimes   = 30
-	killRate    = 2000 // changes a second, one in ten deletes its key
+	killRate    = 2000 // changes per second, and one change in ten deletes its key
 	killKeys    = 20_000
 	heardRate   = 20_000
 	heardKeys   = 160_000
 	betweenKill = 700 * time.Millisecond
 )
 
-// contender keeps the table up to date: baton, or a listener.
+// contender is a program that keeps the table up to date: baton, or a listener.
 type contender struct {
 	name  string
-	start func(n int) (*node, error) // the nth process of it
+	start func(n int) (*node, error) // starts the nth process of the program
 	exact bool                       // no row may be missing or stale
 }
 
@@ -63,7 +63,7 @@ func (b *bed) contenders(program, dir string) []contender {
 			return &node{p}, err
 		}
 	}
-	lock := fmt.Sprint("compared-", rand.Uint32()) // no history has a place of it
+	lock := fmt.Sprint("compared-", rand.Uint32()) // no history has a place of this lock
 	return []contender{
 		{name: "baton", exact: true, start: func(n int) (*node, error) {
 			return b.standbyOf(program, filepath.Join(dir, fmt.Sprintf("%s-%d", lock, n)), lock, fmt.Sprint("n", n))
@@ -117,7 +117,7 @@ func (b *bed) compare(ctx context.Context, o options, r *report, c contender) (e
 	return nil
 }
 
-// heardCost is the processor time of the program and of Redis, in percent of a core.
+// heardCost returns the processor time of the program and of Redis, in percent of a core.
 func (b *bed) heardCost(ctx context.Context, n *node) (own, redisOwn float64, err error) {
 	const lasts = 8 * time.Second
 	before, err := rig.CPU(n.Pid())
@@ -143,7 +143,7 @@ func (b *bed) heardCost(ctx context.Context, n *node) (own, redisOwn float64, er
 	return percent(after - before), percent(redisAfter - redisBefore), err
 }
 
-// heardLatency is the time from changes to their rows.
+// heardLatency returns the times from changes to their rows.
 func (b *bed) heardLatency(ctx context.Context, o options, n *node) (took []time.Duration, err error) {
 	err = b.database.exec(ctx, tellFunction,
 		"CREATE TRIGGER made AFTER INSERT ON captured FOR EACH ROW EXECUTE FUNCTION tell()")
@@ -179,7 +179,7 @@ func (b *bed) heardLatency(ctx context.Context, o options, n *node) (took []time
 	return took, nil
 }
 
-// kills kills the program again and again while keys change, and starts it again; n is its present process.
+// kills kills the program repeatedly while keys change, and starts it again. n is the program's present process.
 func (b *bed) kills(ctx context.Context, n **node, c contender) (changes int, back []time.Duration, err error) {
 	writing, stop := context.WithCancel(ctx)
 	wrote := make(chan error, 1)
@@ -211,7 +211,7 @@ func (b *bed) kills(ctx context.Context, n **node, c contender) (changes int, ba
 	return changes, back, b.caughtUp(ctx, *n)
 }
 
-// caughtUpBy is caughtUp over a connection of its own, with a key of its own.
+// caughtUpBy works like caughtUp, with its own connection and its own key.
 func (b *bed) caughtUpBy(ctx context.Context, n *node, i int64) error {
 	conn, err := dialRedis(b.redis)
 	if err != nil {

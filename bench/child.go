@@ -16,7 +16,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// childArgument makes this program a child of itself that does one task.
+// childArgument makes this program a child process that does one task.
 const childArgument = "-child"
 
 // task is the order to a child.
@@ -36,15 +36,15 @@ type result struct {
 	Seconds float64
 	CPU     float64 // seconds of the program alone, without the servers
 	PeakMB  float64
-	// DatabaseCPU are the seconds of the database's server, connecting included.
+	// DatabaseCPU is the processor time of the database's server in seconds, including the time for connecting.
 	DatabaseCPU float64
 	Longest     slowCommand // of the program's commands in Redis
 }
 
-// perSecond is the rate.
+// perSecond returns the number of rows per second.
 func (r result) perSecond() float64 { return float64(r.Rows) / r.Seconds }
 
-// spawn runs a task in a process of its own.
+// spawn runs a task in its own process.
 func spawn(ctx context.Context, t task) (result, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -104,7 +104,7 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// measure runs work and notes its costs.
+// measure runs work and records its costs.
 func measure(ctx context.Context, work func(context.Context) (int64, error), profile string) (r result, err error) {
 	if profile != "" {
 		f, err := os.Create(profile)

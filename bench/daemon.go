@@ -14,7 +14,7 @@ import (
 // node is a real `baton run` process.
 type node struct{ *rig.Process }
 
-// startNode runs baton with that configuration.
+// startNode runs baton with the given configuration.
 func startNode(program, dir, config string) (*node, error) {
 	file := filepath.Join(dir, "baton.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -44,7 +44,7 @@ func (n *node) await(ctx context.Context, limit, every time.Duration, ready func
 	}
 }
 
-// withBaton makes do measure nodes of a program built for it, in a bed with PostgreSQL.
+// withBaton builds the program and calls do, which measures nodes of the program in a bed with PostgreSQL.
 func withBaton(ctx context.Context, o options, do func(b *bed, program, dir string) error) (err error) {
 	dir, err := os.MkdirTemp(o.dir, "baton-bench-")
 	if err != nil {

@@ -21,30 +21,30 @@ type dataset struct {
 	seed    func(e engine, n int) string
 	written string // the condition that a row has been written
 
-	// load puts the rows of ids into Redis, not pending; nil: there is nothing to load.
+	// load puts the rows of ids into Redis without making them pending. It is nil if there is nothing to load.
 	load func(c redis.Conn, ids []int64) error
 	// change makes rows pending.
 	change func(c redis.Conn, ids []int64) error
-	// pending are the keys that change wrote to; none: there are too many to list.
+	// pending lists the keys that change wrote to. It is empty if there are too many keys to list.
 	pending []string
 	source  source.Options
 	mapping mapping.Spec
 	naive   naiveWay
-	// job is its part of a configuration file.
+	// job is the dataset's part of a configuration file.
 	job string
 
-	// memory is the same rows as columns.
+	// memory returns the same rows as columns.
 	memory func(ids []int64) []column
 }
 
-// sourceOf describes the source of a job that flushes the rows.
+// sourceOf returns the source of a job that flushes the rows.
 func (d dataset) sourceOf(job string, lanes int) (source.Source, error) {
 	o := d.source
 	o.Job, o.Lanes = job, lanes
 	return source.Describe(o)
 }
 
-// column is one column of rows that lie in memory.
+// column is one column of rows that are in memory.
 type column struct {
 	name  string
 	kind  byte // 'k'ey, 't'ext, 'i'nteger, 's'een: a time
@@ -54,7 +54,7 @@ type column struct {
 	times []time.Time
 }
 
-// at is the value in row i, for database/sql.
+// at returns the value in row i, for database/sql.
 func (c *column) at(i int) any {
 	switch c.kind {
 	case 't':
@@ -65,7 +65,7 @@ func (c *column) at(i int) any {
 	return c.ints[i]
 }
 
-// userRows is the common part of all ways of users into the table.
+// userRows returns the part that all datasets of users have in common.
 func userRows() dataset {
 	return dataset{
 		table: "users",
@@ -95,7 +95,7 @@ func userRows() dataset {
 	}
 }
 
-// each makes a command of every id.
+// each returns a function that sends one command for every id.
 func each(command func(id int64) (name string, args []any)) func(c redis.Conn, ids []int64) error {
 	return func(c redis.Conn, ids []int64) error {
 		return rig.Pipelined(c, len(ids), func(i int) (string, []any) { return command(ids[i]) })
@@ -104,10 +104,10 @@ func each(command func(id int64) (name string, args []any)) func(c redis.Conn, i
 
 const viewsKey = "views"
 
-// viewsOf is the increment of an article's counter.
+// viewsOf returns the increment of an article's counter.
 func viewsOf(id int64) int64 { return id%97 + 1 }
 
-// articles are rows of the same width; only a counter in them changes.
+// articles returns a dataset of rows with the same width, in which only a counter changes.
 func articles() dataset {
 	return dataset{
 		name: "counters", table: "articles",

@@ -17,13 +17,13 @@ const (
 	listKey       = "list:users"
 )
 
-// hset writes a user's hash.
+// hset returns the command that writes a user's hash.
 func hset(id int64) (string, []any) {
 	return "HSET", append([]any{"user:" + strconv.FormatInt(id, 10)}, rig.UserOf(id).Fields()...)
 }
 
-// users are hashes with an index of the changed ids. baton sorts the whole index, so
-// that rows reach the database in the order of the key.
+// users returns a dataset of hashes with an index of the changed ids. baton sorts the whole index, so that rows reach the database in the
+// order of the key.
 func users() dataset {
 	d := userRows()
 	d.name = "hashes"
@@ -39,8 +39,9 @@ func users() dataset {
 	return d
 }
 
-// members are the same rows under keys that do not contain the table's key, which is a field of the hash: sorting the index is useless,
-// and the rows reach the database in random order, as they do whenever changes are written in the order of their arrival.
+// members returns a dataset of the same rows under keys that do not contain the table's key, which is a field of the hash. So it is
+// useless to sort the index, and the rows reach the database in random order, as they do whenever changes are written in the order of
+// their arrival.
 func members() dataset {
 	d := users()
 	d.name = "hashes under other keys"
@@ -59,7 +60,7 @@ func members() dataset {
 	return d
 }
 
-// streamed are entries of a stream, with a field for each column.
+// streamed returns a dataset of entries in a stream, with a field for each column.
 func streamed() dataset {
 	d := userRows()
 	d.name = "stream"
@@ -76,7 +77,7 @@ func streamed() dataset {
 	return d
 }
 
-// listed are JSON objects in a list.
+// listed returns a dataset of JSON objects in a list.
 func listed() dataset {
 	d := userRows()
 	d.name = "list"
@@ -91,7 +92,7 @@ func listed() dataset {
 	return d
 }
 
-// scannedUsers are hashes without an index.
+// scannedUsers returns a dataset of hashes without an index.
 func scannedUsers() dataset {
 	d := userRows()
 	d.name = "scan"
@@ -105,7 +106,7 @@ func scannedUsers() dataset {
 	return d
 }
 
-// capturedUsers are hashes that the application writes, without an index.
+// capturedUsers returns a dataset of hashes that the application writes, without an index.
 func capturedUsers() dataset {
 	d := userRows()
 	d.name = "capture"

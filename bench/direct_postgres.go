@@ -15,14 +15,14 @@ import (
 type postgresWay struct {
 	name  string
 	batch int
-	// write writes the rows lo to hi. The statement takes them from a table that write names.
+	// write writes the rows lo to hi. The statement reads the rows from a table that write names.
 	write func(ctx context.Context, tx pgx.Tx, columns []column, from func(source string) string, lo, hi int) error
-	// statement is the statement that writes: an upsert, or an update of existing rows.
+	// statement returns the statement that writes: an upsert, or an update of existing rows.
 	statement func(table string, columns []column, source string) string
 }
 
-// fewPostgresPrograms are the fastest ways known, in batches of baton's size: arrays,
-// and COPY to a temporary table. Rows come as they arrive.
+// fewPostgresPrograms returns programs that use the fastest known ways, in batches of baton's size: arrays, and COPY to a temporary
+// table. The programs write rows in the order of arrival.
 func fewPostgresPrograms(data dataset) []program {
 	return []program{
 		postgresWay{"unnest 5000", 5_000, unnest, upsert}.program(data, false, 1),
@@ -30,8 +30,7 @@ func fewPostgresPrograms(data dataset) []program {
 	}
 }
 
-// postgresPrograms are more of them: in key order, in larger batches, and on two
-// connections.
+// postgresPrograms returns further programs, which write in key order, in larger batches, and on two connections.
 func postgresPrograms(data dataset) []program {
 	out := append(fewPostgresPrograms(data),
 		postgresWay{"unnest 5000", 5_000, unnest, upsert}.program(data, true, 1),
@@ -44,7 +43,7 @@ func postgresPrograms(data dataset) []program {
 		postgresWay{"COPY 5000 UPDATE", 5_000, copied, update}.program(data, true, 1))
 }
 
-// program is this way with rows in some order, on that many connections.
+// program returns a program that writes in this way, on the given number of connections. If sorted is set, the rows are in key order.
 func (w postgresWay) program(data dataset, sorted bool, connections int) program {
 	return program{name: w.name + suffix(sorted, connections), role: roleDirect, data: data,
 		sorted: sorted, lanes: connections, batch: w.batch,
@@ -55,7 +54,7 @@ func (w postgresWay) program(data dataset, sorted bool, connections int) program
 		}}
 }
 
-// suffix distinguishes programs of one way.
+// suffix returns the part of a name that distinguishes programs of the same way.
 func suffix(sorted bool, connections int) string {
 	name := ", as they arrive"
 	if sorted {
@@ -67,7 +66,8 @@ func suffix(sorted bool, connections int) string {
 	return name
 }
 
-// parallel deals the rows out to connections by their ids, as baton deals them out to lanes, and writes on all of them at the same time.
+// parallel distributes the rows to connections by their ids, as baton distributes rows to lanes, and writes on all connections at the
+// same time.
 func parallel(ctx context.Context, t task, sorted bool, connections int,
 	writer func(context.Context, []int64) (func(context.Context) error, error)) (func(context.Context) (int64, error), error) {
 	ids := rig.AsTheyArrive(t.Rows, t.Table)
@@ -95,7 +95,7 @@ func parallel(ctx context.Context, t task, sorted bool, connections int,
 	}, nil
 }
 
-// writer writes rows that are in memory on a connection of its own.
+// writer returns a function that writes rows that are in memory, on its own connection.
 func (w postgresWay) writer(ctx context.Context, dsn string, data dataset, ids []int64) (func(context.Context) error, error) {
 	columns := data.memory(ids)
 	from := func(source string) string { return w.statement(data.table, columns, source) }
@@ -120,7 +120,7 @@ func (w postgresWay) writer(ctx context.Context, dsn string, data dataset, ids [
 	}, nil
 }
 
-// pile is the temporary table of a connection that rows are copied to.
+// pile is the name of the temporary table of a connection to which rows are copied.
 const pile = "pile"
 
 func makePile(ctx context.Context, conn *pgx.Conn, table string, columns []column) error {
@@ -128,7 +128,7 @@ func makePile(ctx context.Context, conn *pgx.Conn, table string, columns []colum
 	return err
 }
 
-// unnest sends a batch as one array a column.
+// unnest sends a batch as one array for each column.
 func unnest(ctx context.Context, tx pgx.Tx, columns []column, from func(string) string, lo, hi int) error {
 	types := map[byte]string{'k': "bigint[]", 'i': "bigint[]", 't': "text[]", 's': "timestamptz[]"}
 	var arrays []string
@@ -173,7 +173,7 @@ func copied(ctx context.Context, tx pgx.Tx, columns []column, from func(string) 
 	return err
 }
 
-// upsert writes the rows of the source over existing ones.
+// upsert returns a statement that inserts the rows of the source, and overwrites existing rows.
 func upsert(table string, columns []column, source string) string {
 	var set []string
 	for _, c := range columns[1:] {
@@ -187,7 +187,7 @@ func upsert(table string, columns []column, source string) string {
 		table, names(columns), names(columns), source, strings.Join(set, ", "))
 }
 
-// update suffices if all rows exist.
+// update returns a statement that updates the rows of the source. It is enough if all rows exist.
 func update(table string, columns []column, source string) string {
 	var set []string
 	for _, c := range columns[1:] {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// mariaPrograms write by prepared inserts of many rows, the fastest known way there. baton writes in the same way.
+// mariaPrograms returns programs that write by prepared inserts of many rows, which is the fastest known way for MariaDB. baton writes in
+// the same way.
 func mariaPrograms(data dataset) []program {
 	return []program{
 		sqlProgram(maria(), data, 1000, false, 1),
@@ -16,12 +17,13 @@ func mariaPrograms(data dataset) []program {
 	}
 }
 
-// sqlitePrograms write by a prepared insert of one row, many times a transaction: there is no server, and so no round trip to save.
+// sqlitePrograms returns programs that write by a prepared insert of one row, many times in a transaction. SQLite has no server, so a
+// larger insert would save no round trip.
 func sqlitePrograms(data dataset) []program {
 	return []program{sqlProgram(sqlite(), data, 1, false, 1), sqlProgram(sqlite(), data, 1, true, 1)}
 }
 
-// sqlProgram writes that many rows a statement, and as many as baton a transaction.
+// sqlProgram returns a program that writes the given number of rows with each statement, and as many rows in each transaction as baton.
 func sqlProgram(e engine, data dataset, rows int, sorted bool, connections int) program {
 	const batch = 5_000
 	name := fmt.Sprintf("%d rows a statement", rows)
@@ -37,7 +39,7 @@ func sqlProgram(e engine, data dataset, rows int, sorted bool, connections int) 
 		}}
 }
 
-// sqlWriter writes rows that are in memory on a connection of its own.
+// sqlWriter returns a function that writes rows that are in memory, on its own connection.
 func sqlWriter(ctx context.Context, e engine, data dataset, dsn string, rows, batch int, ids []int64) (func(context.Context) error, error) {
 	w, err := newRowWriter(ctx, e, data, data.memory(ids), dsn, rows)
 	if err != nil {
@@ -106,7 +108,7 @@ func (w *rowWriter) write(ctx context.Context, lo, hi int) error {
 	return err
 }
 
-// manyRows is an upsert of n rows.
+// manyRows returns an upsert of n rows.
 func manyRows(e engine, data dataset, columns []column, n int) string {
 	place := 0
 	row := func() string {

@@ -6,27 +6,27 @@ import (
 	"baton/internal/testsupport"
 )
 
-// engine is a kind of database, set up to be durable and to hold the table in its cache.
+// engine is a kind of database, with settings that make it durable and let its cache hold the table.
 type engine struct {
-	driver    string // its name in baton's configuration
+	driver    string // the engine's name in baton's configuration
 	title     string
-	sqlDriver string // its name in database/sql; testsupport brings the drivers in
-	// start runs a server; nil for a database that is a file.
+	sqlDriver string // the driver's name in database/sql; package testsupport imports the drivers
+	// start runs a server. It is nil for a database that is a file.
 	start func(dir string) (*testsupport.SQLDaemon, error)
-	// open makes database/sql's data source name of baton's.
+	// open converts baton's data source name to a data source name for database/sql.
 	open func(dsn string) string
-	// types of the columns: a key, a text, an integer, a time.
+	// These are the types of the columns: a key, a text, an integer, a time.
 	key, text, integer, instant string
-	// series is a table of the numbers i from 1 to n.
+	// series returns a table of the numbers i from 1 to n.
 	series func(n int) string
 	empty  func(table string) string
-	// settle settles a table that was just filled.
+	// settle returns the statements that bring a table to rest that was just filled.
 	settle func(table string) []string
 	place  func(i int) string // the i-th placeholder, from 1
-	// conflict begins the part of an upsert for an existing row; incoming is the new value of a column in it.
+	// conflict begins the part of an upsert for an existing row. incoming returns the new value of a column in that part.
 	conflict string
 	incoming func(column string) string
-	// naiveShare is the fraction of the rows that suffices for the naive program.
+	// The naive program writes only one row in naiveShare, because it is slow.
 	naiveShare int
 }
 
@@ -46,7 +46,7 @@ func postgres() engine {
 	}
 }
 
-// gridPostgres has autovacuum, so that each table may switch it on or off.
+// gridPostgres returns PostgreSQL with autovacuum, so that each table can switch autovacuum on or off.
 func gridPostgres() engine {
 	e := postgres()
 	e.start = startPostgres("autovacuum=on", "autovacuum_naptime=5s")
@@ -96,8 +96,8 @@ func sqlite() engine {
 	}
 }
 
-// agePostgres makes a table that was just filled resemble one with many past writes: its pages have the free space that vacuum leaves
-// between updates, and not none at all.
+// agePostgres makes a table that was just filled look like a table with many past writes: its pages have the free space that vacuum
+// leaves between updates.
 func agePostgres(table string) []string {
 	var out []string
 	for third := range 3 {

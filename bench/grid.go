@@ -9,13 +9,13 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// gridPart measures `baton run` beside the best direct writers over tables of all sizes.
+// gridPart is the name of the part that compares `baton run` with the best direct writers, with tables of all sizes.
 const gridPart = "grid"
 
 // cell is one combination of the factors that may decide the speed of a flush.
 type cell struct {
 	source, driver string
-	table          int    // existing rows; 0: the table grows from empty
+	table          int    // the number of existing rows; 0: the table grows from empty
 	order          string // of the changes
 	vacuum         string // PostgreSQL's autovacuum; "" elsewhere
 }
@@ -31,12 +31,12 @@ func gridSources() []string {
 	return []string{"hashes", "scan", "list", "stream", "counters"}
 }
 
-// gridSizes are how many rows are in the table.
+// gridSizes returns the numbers of rows in the table.
 func gridSizes() []int { return []int{0, 10_000, 100_000, usualSize, 1_000_000, 2_000_000, 5_000_000} }
 
 func gridEngines() []engine { return []engine{gridPostgres(), maria(), sqlite()} }
 
-// allCells is the whole grid.
+// allCells returns the whole grid.
 func allCells() []cell {
 	var all []cell
 	for _, e := range gridEngines() {
@@ -57,7 +57,7 @@ func allCells() []cell {
 	return all
 }
 
-// pairs are the values of each two factors of the cell.
+// pairs returns the values of every two factors of the cell.
 func (c cell) pairs() []string {
 	factors := []string{c.source, c.driver, fmt.Sprint(c.table), c.order, c.vacuum}
 	var out []string
@@ -71,8 +71,8 @@ func (c cell) pairs() []string {
 	return out
 }
 
-// pairwise selects cells such that any two values of two factors that occur together do so in one
-// of them. Every source is in every database at the usual size.
+// pairwise selects cells. If any two values of two factors occur together in a cell, they also occur together in a selected cell. Every
+// source occurs with every database at the usual size.
 func pairwise(all []cell) []cell {
 	covered := map[string]bool{}
 	fresh := func(c cell) (n int) {
@@ -107,7 +107,7 @@ func pairwise(all []cell) []cell {
 	return out
 }
 
-// selected are the cells that the options name, ordered by their tables.
+// selected returns the cells that the options name, ordered by their tables.
 func selected(o options) []cell {
 	cells := allCells()
 	if !o.full && o.cells == "" {
@@ -123,7 +123,7 @@ func selected(o options) []cell {
 	return cells
 }
 
-// String names a cell as -cells has it: hashes/postgres/500000/random/off.
+// String returns the name of a cell as in the flag -cells: hashes/postgres/500000/random/off.
 func (c cell) String() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s/%s/%d/%s/%s", c.source, c.driver, c.table, c.order, c.vacuum), "/")
 }
@@ -132,7 +132,7 @@ func (c cell) data() dataset {
 	switch c.source {
 	case "hashes":
 		if c.order == randomOrder {
-			return members() // baton cannot know the order of their rows
+			return members() // baton cannot know the order of the rows
 		}
 		return users()
 	case "scan":
@@ -150,7 +150,7 @@ func (c cell) engine() engine {
 	return engines[slices.IndexFunc(engines, func(e engine) bool { return e.driver == c.driver })]
 }
 
-// ids are n rows of the present or future table, in the order of the changes.
+// ids returns the ids of n rows of the present or future table, in the order of the changes.
 func (c cell) ids(n int) []int64 {
 	ids := rig.AsTheyArrive(n, max(n, c.table))
 	if c.order == keyOrder {
@@ -167,5 +167,5 @@ func sortedBatches(ids []int64) []int64 {
 	return ids
 }
 
-// gridBatch are the rows of a transaction, for every contender.
+// gridBatch is the number of rows in a transaction of every contender.
 const gridBatch = 5_000

@@ -9,14 +9,14 @@ import (
 // gridChart is the file with the grid's chart, relative to the document.
 const gridChart = "../docs/grid.svg"
 
-// outcome is the result of a cell: rows a second, and the database's CPU, both relative to the best direct writer; 0 if it has no process
-// of its own.
+// outcome is the result of a cell: the rows per second, and the CPU time of the database, both relative to the best direct writer. The
+// CPU time is 0 if the database has no process.
 type outcome struct {
 	cell
 	speed, databaseCPU float64
 }
 
-// drawGrid draws the speed of a flush, and its cost for the database, over the size of the table.
+// drawGrid draws the speed of a flush, and the cost of a flush for the database, by the size of the table.
 func drawGrid(outcomes []outcome) string {
 	c := rig.Curves{
 		Label:  "baton run beside the best direct writer, over the number of rows in the table",

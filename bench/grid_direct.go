@@ -9,8 +9,8 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// gridPrograms are the fastest direct writers known, on one connection, each batch in the order of
-// the key, as baton's are.
+// gridPrograms returns the fastest known direct writers. They use one connection, and write each batch in the order of the key, as baton
+// does.
 func gridPrograms(c cell) []program {
 	data, e := c.data(), c.engine()
 	writer := func(name string, start func(ctx context.Context, dsn string, ids []int64) (func(context.Context) error, error)) program {
@@ -41,7 +41,7 @@ func gridPrograms(c cell) []program {
 	return out
 }
 
-// gridContenders are all programs beside baton.
+// gridContenders returns all programs except baton.
 func gridContenders(c cell) []program {
 	out := gridPrograms(c)
 	if h, ok := tunedHashes(c); ok {
@@ -65,7 +65,7 @@ func findGrid(name, programName string) (program, bool) {
 	return programs[j], true
 }
 
-// line prints a cell, and reports whether it misses its requirements.
+// line prints a cell, and reports whether the cell misses its requirements.
 func (g *gridRun) line(c cell, programs []program, results map[string][]result) {
 	ours := results[batonPlain]
 	var best []result
@@ -80,7 +80,7 @@ func (g *gridRun) line(c cell, programs []program, results map[string][]result) 
 	direct, own, database := per100k(best, databaseCPU), per100k(ours, func(r result) float64 { return r.CPU }), per100k(ours, databaseCPU)
 	times, multiple := "–", 0.0
 	missed := ratio < leastOfDirect
-	if direct > 0 { // otherwise the database has no process of its own
+	if direct > 0 { // otherwise the database has no process
 		multiple = database / direct
 		times = fmt.Sprintf("%.2f", multiple)
 		missed = missed || multiple > mostCPU
@@ -104,7 +104,7 @@ func (g *gridRun) line(c cell, programs []program, results map[string][]result) 
 		cmp.Or(c.vacuum, "–"), name, rig.Thousands(rate(best)), direct, rig.Thousands(rate(ours)), own, database, ratio, times, byHand, beside, mark)
 }
 
-// per100k is the cost of 100,000 rows, over all rounds: one round is too short for the system's clock ticks.
+// per100k returns the cost of 100,000 rows over all rounds, because one round is too short for the system's clock ticks.
 func per100k(rounds []result, of func(result) float64) float64 {
 	var sum float64
 	var rows int64

@@ -16,7 +16,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// The requirements of every cell, relative to the best direct writer.
+// These are the requirements of every cell, relative to the best direct writer.
 const (
 	leastOfDirect = 0.85
 	mostCPU       = 1.15 // of the database
@@ -55,7 +55,7 @@ func measureGrid(ctx context.Context, o options, out io.Writer) (verdict, err er
 	return r.Verdict(), r.WriteWithChart(o.write, gridTarget, gridChart, drawGrid(g.outcomes))
 }
 
-// butNot ends a sentence about all cells with the exceptions.
+// butNot returns the end of a sentence about all cells, which names the exceptions.
 func butNot(some []string) string {
 	if len(some) == 0 {
 		return ""
@@ -63,7 +63,7 @@ func butNot(some []string) string {
 	return "; not: " + strings.Join(some, ", ")
 }
 
-// gridRun is the state that one cell leaves to the next.
+// gridRun is the state that passes from one cell to the next.
 type gridRun struct {
 	options
 	*report
@@ -75,7 +75,7 @@ type gridRun struct {
 	size    int
 	turns   int
 	missed  []string
-	// outcomes are those of the cells, in the order of their measurement.
+	// outcomes contains the outcomes of the cells, in the order of their measurement.
 	outcomes []outcome
 }
 
@@ -97,7 +97,8 @@ func (g *gridRun) build(ctx context.Context) (err error) {
 	return err
 }
 
-// shares are how many rows warm baton up and how many are measured: no more than the table has.
+// shares returns the number of rows that warm baton up, and the number of rows that are measured. Both together are not more than the
+// table has.
 func (c cell) shares(most int) (warm, rows int) {
 	warm, rows = gridBatch, most
 	if c.table > 0 && c.table < warm+rows {
@@ -107,7 +108,7 @@ func (c cell) shares(most int) (warm, rows int) {
 	return warm, rows
 }
 
-// measure lets the contenders of a cell take turns, more often where the table is small.
+// measure lets the contenders of a cell take turns. With a small table they get more turns.
 func (g *gridRun) measure(ctx context.Context, c cell) error {
 	if err := g.setUp(ctx, c); err != nil {
 		return err
@@ -130,7 +131,7 @@ func (g *gridRun) measure(ctx context.Context, c cell) error {
 	return nil
 }
 
-// setUp brings the table to the cell's size.
+// setUp gives the table the size of the cell.
 func (g *gridRun) setUp(ctx context.Context, c cell) (err error) {
 	e, data := c.engine(), c.data()
 	if g.driver != c.driver {
@@ -161,7 +162,7 @@ func (g *gridRun) setUp(ctx context.Context, c cell) (err error) {
 	return err
 }
 
-// clear makes the table as if nothing had been written.
+// clear restores the table to its state before the contenders wrote.
 func (g *gridRun) clear(ctx context.Context, c cell) error {
 	db := g.bed.database
 	if c.table == 0 {
@@ -177,7 +178,7 @@ func (g *gridRun) clear(ctx context.Context, c cell) error {
 	return nil
 }
 
-// turn is one contender's run.
+// turn does one contender's run.
 func (g *gridRun) turn(ctx context.Context, c cell, p program) (got result, err error) {
 	if err := g.clear(ctx, c); err != nil {
 		return got, err
@@ -191,7 +192,7 @@ func (g *gridRun) turn(ctx context.Context, c cell, p program) (got result, err 
 		if err := g.bed.pend(c, warm, rows); err != nil {
 			return got, err
 		}
-		if c.source == "scan" { // a scan cannot leave the others out
+		if c.source == "scan" { // a scan also reads all other keys
 			rows += warm
 		}
 	}
@@ -207,7 +208,7 @@ func (g *gridRun) turn(ctx context.Context, c cell, p program) (got result, err 
 	return got, errors.Join(err, g.bed.database.check(ctx, c.data(), rows))
 }
 
-// pend puts the changes of a cell into Redis. Those of a scan are all present keys.
+// pend puts the changes of a cell into Redis. For a scan the changes are all present keys.
 func (b *bed) pend(c cell, warm, rows int) error {
 	data, ids := c.data(), c.ids(warm+rows)
 	if err := b.load(data, ids); err != nil {
@@ -219,10 +220,10 @@ func (b *bed) pend(c cell, warm, rows int) error {
 	return data.change(b.conn, ids[warm:])
 }
 
-// settling is how long the process of a connection that has ended is counted in neither place.
+// settling is the time during which the process of an ended connection is counted neither as a process nor as an ended child.
 const settling = 200 * time.Millisecond
 
-// databaseCPU is the server's CPU time since it was at before.
+// databaseCPU returns the server's CPU time since the reading before.
 func (g *gridRun) databaseCPU(ctx context.Context, before float64) (float64, error) {
 	if err := sleep(ctx, settling); err != nil {
 		return 0, err
@@ -231,7 +232,7 @@ func (g *gridRun) databaseCPU(ctx context.Context, before float64) (float64, err
 	return after - before, err
 }
 
-// baton is a turn of a real node. It has flushed some rows, and is stopped while the others are put into Redis.
+// baton does the turn of a real node. The node first flushes some rows, and is stopped while the other rows are put into Redis.
 func (g *gridRun) baton(ctx context.Context, c cell, warm, rows int) (got result, err error) {
 	b, data, ids := g.bed, c.data(), c.ids(warm+rows)
 	if err := b.load(data, ids); err != nil {
@@ -287,7 +288,7 @@ func (g *gridRun) baton(ctx context.Context, c cell, warm, rows int) (got result
 	}
 	used, err := rig.CPU(n.Pid())
 	written := rows
-	if c.source == "scan" { // its pass writes the rows of the warm-up, too
+	if c.source == "scan" { // the pass of a scan also writes the rows of the warm-up
 		written += warm
 	}
 	got = result{Rows: int64(written), Seconds: at.Sub(began).Seconds(), CPU: (used - cpu).Seconds()}
@@ -299,11 +300,11 @@ func (g *gridRun) baton(ctx context.Context, c cell, warm, rows int) (got result
 	}
 	after, err := b.database.cpuOfOthers(ctx)
 	got.DatabaseCPU = after - databaseCPU
-	// Now the rows outside the sample are written, too.
+	// Now the rows outside the sample are also written.
 	return got, errors.Join(err, n.Signal(syscall.SIGCONT), sleep(ctx, 200*time.Millisecond))
 }
 
-// config is the configuration of a node of its own. Its lease is longer than the time for which the node is stopped.
+// config returns the configuration of the node of one turn. The lease is longer than the time for which the node is stopped.
 func (g *gridRun) config(c cell, turn int) string {
 	b, schedule := g.bed, "@always"
 	if c.source == "scan" { // otherwise the run would have no end
@@ -322,7 +323,7 @@ jobs:
     flush:%s`, b.redis, turn, c.driver, b.database.dsn, turn, schedule, c.data().job)
 }
 
-// scansOf is how many SCANs Redis has served.
+// scansOf returns the number of SCAN commands that Redis has served.
 func scansOf(c redis.Conn) (int64, error) {
 	info, err := redis.String(c.Do("INFO", "commandstats"))
 	if err != nil {
@@ -334,8 +335,9 @@ func scansOf(c redis.Conn) (int64, error) {
 	return n, nil
 }
 
-// arrived waits until all rows are written, and returns the time of that. It looks for a few of a sample until they are there, and only
-// then for more; the longer it takes the less often, because the database's CPU time counts.
+// arrived waits until all rows are written, and returns the time when they were written. It looks for a few rows of a sample until these
+// rows are there, and only then for more rows. The longer the wait lasts, the longer are the pauses, because the database's CPU time
+// counts.
 func (g *gridRun) arrived(ctx context.Context, n *node, data dataset, ids []int64) (at time.Time, err error) {
 	var left []int64
 	for i := 0; i < len(ids); i += max(1, len(ids)/300) {
@@ -343,7 +345,7 @@ func (g *gridRun) arrived(ctx context.Context, n *node, data dataset, ids []int6
 	}
 	limit := time.Minute + time.Duration(len(ids))*time.Millisecond
 	every := 10 * time.Millisecond
-	if len(ids) < 50_000 { // they are written within a few such intervals
+	if len(ids) < 50_000 { // so few rows are written within a few such intervals
 		every = 4 * time.Millisecond
 	}
 	began, asked := time.Now(), time.Time{}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The selection has every two values of two factors together that the whole grid has.
+// The test checks that every two values of two factors that occur together in the whole grid also occur together in the selection.
 func TestPairwiseCoversAllPairs(t *testing.T) {
 	covered, usual := map[string]bool{}, map[string]bool{}
 	few := pairwise(allCells())
@@ -50,7 +50,7 @@ func TestTheGridIsDrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Two panels of each database, a dot for each cell in each, and five in the legend.
+	// Each database has two panels with a dot for each cell, and the legend has five dots.
 	if got, want := strings.Count(svg, "<circle"), 2*len(all)+5; got != want {
 		t.Errorf("%d dots, want %d", got, want)
 	}

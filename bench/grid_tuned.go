@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// tunedName is a program for the same rows, by a programmer who knows them and the table and wants speed. It has no lease, no fence, no
-// second try and no dead letters, and forgets rows that it has not written. It shows how much processor time Redis and the database leave
-// to any program that reads from one and writes into the other.
+// tunedName is the name of a program for the same rows, by a programmer who knows the rows and the table and wants speed. The program has
+// no lease, no fence, no second attempt and no dead letters, and forgets rows that it has not written. It shows how much processor time
+// Redis and the database leave to any program that reads from Redis and writes into the database.
 const tunedName = "tuned by hand"
 
-// tunedAhead is how many batches are read ahead of the one that is written.
+// tunedAhead is the number of batches that are read before the present batch is written.
 const tunedAhead = 2
 
-// tunedHashes is the reader for the rows of a cell; ok is false without such a program.
+// tunedHashes returns the reader for the rows of a cell. ok is false if there is no such program.
 func tunedHashes(c cell) (h tunedReader, ok bool) {
 	h.sorted = c.order == keyOrder
 	switch {
@@ -43,12 +43,12 @@ func tunedHashes(c cell) (h tunedReader, ok bool) {
 // tunedReader reads hashes.
 type tunedReader struct {
 	conn   redis.Conn
-	prefix string // of their keys
-	index  string // the set of those that have changed; "": all keys
+	prefix string // the prefix of the hashes' keys
+	index  string // the set of the changed keys; "": all keys
 	sorted bool   // all keys are sorted before the first one is read
 }
 
-// tuned is the program of a cell.
+// tuned returns the program of a cell.
 func tuned(c cell, h tunedReader) program {
 	return program{name: tunedName, role: roleTuned, data: c.data(), prepare: func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
 		conn, err := dialRedis(t.Redis)
@@ -90,7 +90,7 @@ type tunedRow struct {
 	seen             time.Time
 }
 
-// each gives all batches to the writer.
+// each sends all batches to the writer.
 func (h tunedReader) each(ctx context.Context, batches chan<- []tunedRow) error {
 	var ids []string
 	for cursor := "0"; ; {
@@ -174,7 +174,7 @@ func tunedRowOf(id string, fields []any) (r tunedRow, err error) {
 	return r, err
 }
 
-// tunedWriter writes them by COPY.
+// tunedWriter writes rows by COPY.
 type tunedWriter struct {
 	conn   *pgx.Conn
 	upsert string

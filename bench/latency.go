@@ -18,10 +18,10 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// latencyPart measures the time from a write in Redis to the row in the database.
+// latencyPart is the name of the part that measures the time from a write in Redis to the row in the database.
 const latencyPart = "latency"
 
-// trickle is how many changes a second there are.
+// trickle is the number of changes per second.
 const trickle = 100
 
 // freshness is the requirement of a source at a trickle of changes.
@@ -29,7 +29,7 @@ type freshness struct {
 	data     dataset
 	schedule string
 	p50, p99 time.Duration // 0: no requirement
-	rate     int           // changes a second
+	rate     int           // changes per second
 }
 
 func freshnesses() []freshness {
@@ -55,7 +55,7 @@ func measureLatency(ctx context.Context, o options, r *report) error {
 		r.Printf("\n### From the write in Redis to the row in PostgreSQL, %d changes a second\n", trickle)
 		r.Printf("| source | schedule | p50, ms | p99, ms | longest, ms | load of %d processors |", runtime.NumCPU())
 		r.Printf("|---|---|--:|--:|--:|--:|")
-		syscall.Sync() // a disk that is still busy with the last part holds up every COMMIT
+		syscall.Sync() // a disk that is still busy with the last part delays every COMMIT
 		for _, f := range freshnesses() {
 			took, err := b.latency(ctx, o, f, program, dir)
 			if err != nil {
@@ -81,11 +81,11 @@ func measureLatency(ctx context.Context, o options, r *report) error {
 	return nil
 }
 
-// tellFunction makes the function that reports that a row's transaction has committed.
+// tellFunction creates the database function that reports that a row's transaction has committed.
 const tellFunction = "CREATE OR REPLACE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS " +
 	"$$ BEGIN PERFORM pg_notify('seen', NEW.id::text); RETURN NULL; END $$"
 
-// latency writes for a while and returns the time that each row took.
+// latency writes rows for a while, and returns the time that each row took.
 func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir string) (took []time.Duration, err error) {
 	table := f.data.table
 	b.loaded = ""
@@ -136,7 +136,7 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 	return took, nil
 }
 
-// drip changes one row after the other and notes the beginning of each change.
+// drip changes one row after the other, and records the beginning of each change.
 func drip(ctx context.Context, c redis.Conn, f freshness, ids []int64, wrote map[int64]time.Time) error {
 	tick := time.NewTicker(time.Second / time.Duration(f.rate))
 	defer tick.Stop()
@@ -161,7 +161,7 @@ func drip(ctx context.Context, c redis.Conn, f freshness, ids []int64, wrote map
 	return nil
 }
 
-// sightings are the times of the first reports of rows.
+// sightings contains the time of the first report of each row.
 type sightings struct {
 	conn *pgx.Conn
 	stop context.CancelFunc
@@ -230,7 +230,7 @@ func (s *sightings) close() error {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// quantile is the smallest value that at least that many percent of all do not exceed.
+// quantile returns the smallest value that at least the given percentage of all values do not exceed.
 func quantile(of []time.Duration, percent int) time.Duration {
 	if len(of) == 0 {
 		return 0

@@ -13,18 +13,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// listenerArgument makes this program a listener to keyspace notifications: the usual program without baton.
+// listenerArgument makes this program a listener to keyspace notifications, which is the usual program without baton.
 const listenerArgument = "-listener"
 
-// The settings of a listener in its environment.
+// These are the variables with the settings of a listener.
 const (
 	listenerRedis = "LISTENER_REDIS" // host:port
 	listenerDSN   = "LISTENER_DSN"
-	listenerScans = "LISTENER_SCANS" // not empty: it reads all keys when it starts
+	listenerScans = "LISTENER_SCANS" // not empty: the listener reads all keys when it starts
 )
 
-// listener keeps the table of strings "k:<id>" up to date, as well as notifications allow: it gathers the keys that
-// they name while it writes, reads the values of all of them at once, and writes them with one statement.
+// listener keeps the table of strings "k:<id>" as up to date as notifications allow. While it writes, it gathers the keys in the
+// notifications. Then it reads the values of all these keys at once, and writes the values with one statement.
 type listener struct {
 	heard, values redis.Conn
 	db            *pgx.Conn
@@ -77,7 +77,7 @@ func runListener(ctx context.Context) (err error) {
 	}
 }
 
-// hear notes the keys that notifications name.
+// hear records the keys that notifications name.
 func (l *listener) hear(s redis.PubSubConn) error {
 	for {
 		switch m := s.Receive().(type) {
@@ -110,7 +110,7 @@ func (l *listener) take() map[string]struct{} {
 	return changed
 }
 
-// readAll notes every key, and every row.
+// readAll records every key and every row.
 func (l *listener) readAll(ctx context.Context) error {
 	for cursor := "0"; ; {
 		reply, err := redis.Values(l.values.Do("SCAN", cursor, "MATCH", "k:*", "COUNT", 1000))

@@ -43,7 +43,7 @@ type options struct {
 	write      string
 }
 
-// wants reports whether a part must run: a named one, or without names one with requirements.
+// wants reports whether a part must run: if parts are named, a named part, otherwise a part with requirements.
 func (o options) wants(part string, required bool) bool {
 	if o.only == "" {
 		return required
@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(missed, missedRefused, missedCapture, measureOthers(ctx, o, out))
 }
 
-// measureOthers measures the parts besides the grid, refused rows and the capture.
+// measureOthers measures all parts except the grid, the refused rows and the capture.
 func measureOthers(ctx context.Context, o options, out io.Writer) error {
 	apart := []string{gridPart, refusedPart, capturePart}
 	if !slices.ContainsFunc(partNames(), func(name string) bool { return !slices.Contains(apart, name) && o.wants(name, true) }) {

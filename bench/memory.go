@@ -13,19 +13,19 @@ import (
 	"baton/internal/redisconn"
 )
 
-// The parts that measure a real process.
+// These are the parts that measure a real process.
 const (
 	memoryPart  = "memory"
 	standbyPart = "standby"
 )
 
-// The requirements of it.
+// These are the requirements of the real process.
 const (
 	mostMB        = 150.0
 	mostBlocked   = 10 * time.Millisecond
 	stallWatch    = 10 * time.Second
 	mostStandbyMB = 25.0
-	mostCommands  = 1.0 // a second, of an idle standby
+	mostCommands  = 1.0 // commands per second of an idle standby
 )
 
 // measureDaemon measures real `baton run` processes.
@@ -56,7 +56,7 @@ func measureDaemon(ctx context.Context, o options, r *report) error {
 	})
 }
 
-// config is a node's configuration; its job is appended.
+// config returns a node's configuration. The caller appends the job.
 func (b *bed) config(lockKey string) string {
 	return fmt.Sprintf(`node: {id: bench}
 redis: {url: "redis://%s/0"}
@@ -67,12 +67,12 @@ databases:
 `, b.redis, lockKey, b.database.engine.driver, b.database.dsn)
 }
 
-// flushJob configures a job for the dataset.
+// flushJob returns the configuration of a job for the dataset.
 func flushJob(data dataset, schedule string) string {
 	return fmt.Sprintf("jobs:\n  - name: bench\n    schedule: %q\n    flush:%s", schedule, data.job)
 }
 
-// memory makes a real node flush a backlog, a few times. Redis' slow log measures wall-clock time. So the thread of Redis that serves
+// memory makes a real node flush a backlog several times. Redis' slow log measures wall-clock time. So the thread of Redis that serves
 // commands has a core that nothing else of the benchmark uses, see alone, and every attempt counts. stalled is how long the machine
 // itself stops a core.
 func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, stalled time.Duration, program, dir string) error {
@@ -113,7 +113,7 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, st
 	return errors.Join(err, b.database.exec(ctx, "DROP TABLE "+data.table))
 }
 
-// backlog is one attempt.
+// backlog makes one attempt.
 func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir string) (got result, err error) {
 	log := &slowlog{b.conn}
 	err = errors.Join(b.database.seed(ctx, data, rows), data.change(b.conn, rig.AsTheyArrive(rows, rows)), log.reset())
@@ -140,7 +140,7 @@ func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir 
 	return got, err
 }
 
-// flushed reports whether Redis holds no pending changes, the stage included.
+// flushed returns a function that reports whether Redis has no pending changes, including the changes in the stage.
 func (b *bed) flushed(ctx context.Context, data dataset) func() (bool, error) {
 	return func() (bool, error) {
 		store, err := redisconn.Open(redisconn.Options{URL: "redis://" + b.redis + "/0", ClientName: clientName})
@@ -161,7 +161,7 @@ func (b *bed) flushed(ctx context.Context, data dataset) func() (bool, error) {
 	}
 }
 
-// standby measures a node that waits for a lock of another client.
+// standby measures a node that waits for a lock that another client holds.
 func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err error) {
 	const lock, settle, watch = "standby", 5 * time.Second, 20 * time.Second
 	if _, err := b.conn.Do("SET", lock, "somebody-else", "PX", (10 * time.Minute).Milliseconds()); err != nil {
@@ -190,13 +190,13 @@ func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err 
 	if err != nil {
 		return err
 	}
-	each := float64(after-before-1) / watch.Seconds() // one of them was ours
+	each := float64(after-before-1) / watch.Seconds() // one of the commands was ours
 	r.Want(resident <= mostStandbyMB, "%.0f MB resident (required: %.0f MB)", resident, mostStandbyMB)
 	r.Want(each <= mostCommands, "%.1f Redis commands a second (required: %.0f)", each, mostCommands)
 	return nil
 }
 
-// countCommands is the number of commands that Redis has served, including those of scripts.
+// countCommands returns the number of commands that Redis has served, including the commands of scripts.
 func countCommands(c redis.Conn) (int64, error) {
 	info, err := redis.String(c.Do("INFO", "stats"))
 	if err != nil {

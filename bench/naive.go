@@ -15,7 +15,7 @@ import (
 // naiveWay reads n rows and writes them one by one.
 type naiveWay func(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error)
 
-// naiveProgram is the first solution of most programmers. It has neither ledger nor fence.
+// naiveProgram returns the first solution of most programmers. It has neither a ledger nor a fence.
 func naiveProgram(e engine, data dataset) program {
 	return program{name: "naive: one row at a time", role: roleNaive, share: e.naiveShare, redis: true, data: data,
 		prepare: func(_ context.Context, t task) (func(context.Context) (int64, error), error) {
@@ -36,7 +36,7 @@ func naiveProgram(e engine, data dataset) program {
 		}}
 }
 
-// naiveHashes reads row by row and writes row by row, until it has written n.
+// naiveHashes reads and writes row by row, until it has written n rows.
 func naiveHashes(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error) {
 	write, done, err := naiveWriter(ctx, e, db)
 	if err != nil {
@@ -77,7 +77,7 @@ func naiveHashes(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n i
 	}
 }
 
-// naiveList takes rows out one by one.
+// naiveList takes rows out of a list, one by one.
 func naiveList(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error) {
 	write, done, err := naiveWriter(ctx, e, db)
 	if err != nil {
@@ -105,7 +105,7 @@ func naiveList(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int
 	return int64(n), nil
 }
 
-// naiveStream reads as a member of a consumer group and acknowledges every row.
+// naiveStream reads a stream as a member of a consumer group, and acknowledges every row.
 func naiveStream(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error) {
 	write, done, err := naiveWriter(ctx, e, db)
 	if err != nil {
@@ -180,7 +180,7 @@ func naiveUpsert(e engine) string {
 		strings.Join(columns, ", "), strings.Join(places, ", "), e.conflict, strings.Join(set, ", "))
 }
 
-// naiveCounters reads the whole hash and updates counter by counter.
+// naiveCounters reads the whole hash, and updates the rows counter by counter.
 func naiveCounters(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, _ int) (int64, error) {
 	statement, err := db.PrepareContext(ctx, "UPDATE articles SET views = views + "+e.place(1)+" WHERE id = "+e.place(2))
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// path is one way from Redis into a database, with the programs for it.
+// path is one way from Redis into a database, with the programs that use this way.
 type path struct {
 	name     string
 	title    string
 	engine   engine
 	programs []program
 	wants    []want
-	optional bool // measured only if it is named
+	optional bool // the path is measured only if it is named
 }
 
 // role is the kind of a program.
@@ -33,17 +33,17 @@ type program struct {
 	data  dataset
 	share int  // writes this fraction of the rows; 0: all of them
 	redis bool // reads from Redis
-	// Of a direct program: its rows come in key order, which a stream of changes does not have; the connections that it writes on, and
-	// its rows in a transaction.
+	// These fields are for a direct program: whether its rows come in key order, which a stream of changes does not have, the number of
+	// its connections, and the number of rows in a transaction.
 	sorted       bool
 	lanes, batch int
-	// prepare does the work of a process that happens once, and returns the measured work, which returns the number of written rows.
+	// prepare does the work that a process does once, and returns the measured work, which returns the number of written rows.
 	prepare func(ctx context.Context, t task) (work func(context.Context) (int64, error), err error)
 }
 
 func (p program) rows(n int) int { return n / max(p.share, 1) }
 
-// The names of baton's programs.
+// These are the names of baton's programs.
 const (
 	batonPlain     = "baton"
 	batonSorted    = "baton, in key order"
@@ -53,9 +53,9 @@ const (
 	batonPlainTwo  = "baton, 2 lanes"
 )
 
-// want is a printed ratio of rows a second, with its requirement.
+// want is a printed ratio of two numbers of rows per second, with its requirement.
 type want struct {
-	ours, of func(program) bool // the best one of those counts
+	ours, of func(program) bool // the best matching program counts
 	least    float64            // 0: no requirement
 	text     string             // with %.2f for the ratio
 }
@@ -64,15 +64,15 @@ func called(name string) func(program) bool {
 	return func(p program) bool { return p.name == name }
 }
 
-// arriving are the direct programs that are like baton with one lane: its batches, its
-// one connection, rows as they arrive.
+// arriving reports whether a direct program writes like baton with one lane: with the same batches, on one connection, and rows in the
+// order of arrival.
 func arriving(p program) bool {
 	return p.role == roleDirect && !p.sorted && p.lanes == 1 && p.batch <= 5_000
 }
 
 func isNaive(p program) bool { return p.role == roleNaive }
 
-// usual are the two requirements of every path.
+// usual returns the two requirements of every path.
 func usual(ours string, ofDirect, ofNaive float64) []want {
 	return []want{
 		{called(ours), arriving, ofDirect, "%.2f of the best direct write path, rows as they arrive"},
@@ -80,7 +80,7 @@ func usual(ours string, ofDirect, ofNaive float64) []want {
 	}
 }
 
-// better compares with further programs: key order, larger batches, more connections.
+// better returns comparisons with further programs: in key order, with larger batches, on more connections.
 func better(ours string) []want {
 	return []want{
 		{called(ours), func(p program) bool { return p.role == roleDirect && p.sorted }, 0, "%.2f of the best direct write path in key order"},
@@ -89,13 +89,13 @@ func better(ours string) []want {
 	}
 }
 
-// inOrder are the requirements of hashes, where baton can choose the order.
+// inOrder returns the requirements for hashes, whose order baton can choose.
 func inOrder(ofDirect, ofNaive, ofSorted float64) []want {
 	all := usual(batonUnsorted, ofDirect, ofNaive)
 	return append(all, want{called(batonSorted), arriving, ofSorted, "in key order: %.2f of the best direct write path, rows as they arrive"})
 }
 
-// lanes are the requirements of a second lane.
+// lanes returns the requirements for a second lane.
 func lanes(least float64) []want {
 	return []want{
 		{called(batonTwo), called(batonUnsorted), least, "2 lanes: %.2f × one, in random order"},
@@ -104,7 +104,7 @@ func lanes(least float64) []want {
 	}
 }
 
-// paths are all paths.
+// paths returns all paths.
 func paths() []path {
 	return []path{
 		hashes("hashes-postgres", postgres(), 2, postgresPrograms,
@@ -123,13 +123,13 @@ func paths() []path {
 	}
 }
 
-// simple is a path whose rows come in the order of the source.
+// simple returns a path whose rows come in the order of the source.
 func simple(name, title string, e engine, data dataset, direct func(dataset) []program, wants []want) path {
 	programs := append([]program{batonProgram(e, batonPlain, data, 1)}, direct(data)...)
 	return path{name: name, title: title, engine: e, wants: wants, programs: append(programs, naiveProgram(e, data))}
 }
 
-// twoLanes is a path that compares two lanes with one.
+// twoLanes returns a path that compares two lanes with one lane.
 func twoLanes(source string, e engine, data dataset) path {
 	return path{
 		name: "lanes-" + source + "-" + strings.ToLower(e.title), title: source + " → " + e.title + ", one lane and two", engine: e,
@@ -138,8 +138,8 @@ func twoLanes(source string, e engine, data dataset) path {
 	}
 }
 
-// hashes is a path with rows that baton can sort, if their keys contain the table's, and with rows that it cannot, with up to that many
-// lanes.
+// hashes returns a path with rows that baton can sort, because the keys in Redis contain the table's key, and with rows that baton cannot
+// sort. most is the highest number of lanes.
 func hashes(name string, e engine, most int, direct func(dataset) []program, wants []want) path {
 	programs := []program{batonProgram(e, batonUnsorted, members(), 1), batonProgram(e, batonSorted, users(), 1)}
 	if most > 1 {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// cpuSeconds is the CPU time of this process so far, in user and system mode.
+// cpuSeconds returns the CPU time that this process has used so far, in user mode and system mode.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -22,8 +22,8 @@ func cpuSeconds() float64 {
 // forgetPeak resets the peak of resident memory to the present value.
 func forgetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
-// treeCPU is the CPU time in seconds that a process, its children and those that
-// have ended and were waited for have used so far.
+// treeCPU returns the CPU time in seconds that a process and its children have used so far. It includes ended children that were waited
+// for.
 func treeCPU(pid int) (float64, error) {
 	own, err := cpuTimes(pid)
 	if err != nil {
@@ -39,23 +39,23 @@ func treeCPU(pid int) (float64, error) {
 		if err != nil {
 			continue
 		}
-		if t, err := cpuTimes(child); err == nil && t.parent == pid { // otherwise it has ended meanwhile
+		if t, err := cpuTimes(child); err == nil && t.parent == pid { // otherwise the child has ended in the meantime
 			ticks += t.self + t.waited
 		}
 	}
 	return float64(ticks) / ticksPerSecond, nil
 }
 
-// ticksPerSecond: Linux has had no other value since 2.6.
+// ticksPerSecond is the number of clock ticks per second. Linux has had no other value since 2.6.
 const ticksPerSecond = 100
 
-// cpuTicks are the times of a process in /proc.
+// cpuTicks contains the times of a process in /proc.
 type cpuTicks struct {
 	parent       int
 	self, waited int64
 }
 
-// seconds are those of the process itself.
+// seconds returns the CPU time of the process itself.
 func (t cpuTicks) seconds() float64 { return float64(t.self) / ticksPerSecond }
 
 func cpuTimes(pid int) (t cpuTicks, err error) {
@@ -63,7 +63,7 @@ func cpuTimes(pid int) (t cpuTicks, err error) {
 	if err != nil {
 		return t, err
 	}
-	// pid (comm) state ppid ...: comm may hold spaces and parentheses.
+	// The format is: pid (comm) state ppid ... The comm may contain spaces and parentheses.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(fields) < 15 {
 		return t, fmt.Errorf("/proc/%d/stat is short", pid)

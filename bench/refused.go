@@ -18,13 +18,13 @@ import (
 	"baton/internal/flush/source"
 )
 
-// refusedPart measures how much refused rows slow a flush down.
+// refusedPart is the name of the part that measures how much refused rows slow a flush.
 const refusedPart = "refused"
 
-// refusedTarget names the part of the document that this is written into.
+// refusedTarget names the section of the document for the results.
 const refusedTarget = "make bench, refused"
 
-// leastOfClean is the requirement with one row of a hundred refused.
+// leastOfClean is the requirement if one row in a hundred is refused: the speed relative to a flush without refused rows.
 const leastOfClean = 0.5
 
 const (
@@ -37,7 +37,7 @@ type refusalKind struct {
 	way, reason string
 	mapping     mapping.Spec
 	source      source.Options
-	good, bad   func(id int) []any // arguments of the command that puts it into Redis
+	good, bad   func(id int) []any // arguments of the command that puts the row into Redis
 	command     string
 }
 
@@ -84,7 +84,7 @@ func refusalTables(e engine) []string {
 	return append(out, "CREATE TRIGGER refuse BEFORE INSERT ON guests WHEN NEW.name = 'nobody' BEGIN SELECT RAISE(ABORT, 'not this one'); END")
 }
 
-// measureRefused compares flushes with refused rows with clean ones.
+// measureRefused compares flushes with refused rows and flushes without refused rows.
 func measureRefused(ctx context.Context, o options, out io.Writer) (verdict, err error) {
 	if !o.wants(refusedPart, true) {
 		return nil, nil
@@ -130,14 +130,14 @@ func measureRefused(ctx context.Context, o options, out io.Writer) (verdict, err
 	return r.Verdict(), r.WriteInto(o.write, refusedTarget)
 }
 
-// refusals measures one kind.
+// refusals measures one kind of refusal.
 func (b *bed) refusals(ctx context.Context, o options, r *report, k refusalKind, missed *[]string) error {
 	for _, share := range []int{10_000, 100, 10} {
 		if share != 100 && k.reason != "CHECK" {
 			continue
 		}
 		var got [2][]result
-		var flushes [2]*flush.Pipeline // each keeps the habits of its own rows
+		var flushes [2]*flush.Pipeline // each pipeline adapts to its own rows
 		lead := newTerm()
 		for i := range flushes {
 			var err error
@@ -168,7 +168,7 @@ func (b *bed) refusals(ctx context.Context, o options, r *report, k refusalKind,
 	return nil
 }
 
-// refusal flushes rows; one in share is refused; 0: all are good.
+// refusal flushes rows. One row in share is refused. With 0 no row is refused.
 func (b *bed) refusal(ctx context.Context, flushing *flush.Pipeline, lead *term, k refusalKind, rows, share int) (result, error) {
 	db := b.database
 	if err := db.exec(ctx, "DELETE FROM guests", "DELETE FROM stays", "INSERT INTO guests (id, name, age, country, mail) VALUES (0, 'who has it', 1, 1, 'taken')"); err != nil {

@@ -7,7 +7,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// report is the report of this program's own tables.
+// report is a report with this program's own tables.
 type report struct{ *rig.Report }
 
 func newReport(out io.Writer, o options) *report {

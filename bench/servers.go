@@ -16,7 +16,7 @@ import (
 // clientName is the name of the bench's own connections, so that their commands do not count for a program.
 const clientName = "bench"
 
-// startRedis starts a Redis that notes every command slower than 100 µs.
+// startRedis starts a Redis that records every command that takes more than 100 µs.
 func startRedis(dir string) (*testsupport.RedisDaemon, error) {
 	return testsupport.RunRedis(dir, testsupport.RedisArgs(
 		"--slowlog-log-slower-than", "100", "--slowlog-max-len", "100000"))
@@ -32,7 +32,7 @@ type database struct {
 	dsn    string
 	db     *sql.DB
 	stop   func() error
-	pid    int // of the server; 0 for a file
+	pid    int // the process ID of the server; 0 for a file
 }
 
 // startDatabase starts a server with durable settings and enough cache for the
@@ -73,7 +73,7 @@ func (d *database) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// cpuSeconds is the server's CPU time so far.
+// cpuSeconds returns the CPU time that the server has used so far.
 func (d *database) cpuSeconds() (float64, error) {
 	if d.pid == 0 {
 		return 0, nil
@@ -81,10 +81,11 @@ func (d *database) cpuSeconds() (float64, error) {
 	return treeCPU(d.pid)
 }
 
-// cpuOfOthers is the server's CPU time without that for this program, which looks for rows over one connection: users do not do that.
+// cpuOfOthers returns the server's CPU time without the time for this program. This program looks for rows over one connection, which
+// users do not do.
 func (d *database) cpuOfOthers(ctx context.Context) (float64, error) {
 	all, err := d.cpuSeconds()
-	if err != nil || d.engine.driver != postgres().driver { // the others have one process for all connections
+	if err != nil || d.engine.driver != postgres().driver { // the other servers have one process for all connections
 		return all, err
 	}
 	var pid int
@@ -95,7 +96,7 @@ func (d *database) cpuOfOthers(ctx context.Context) (float64, error) {
 	return all - own.seconds(), err
 }
 
-// seed fills a table with n rows that are then updated.
+// seed fills a table with n rows, which the programs then update.
 func (d *database) seed(ctx context.Context, data dataset, n int) error {
 	if err := d.exec(ctx, d.engine.empty(data.table), data.seed(d.engine, n)); err != nil {
 		return err

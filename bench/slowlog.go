@@ -37,7 +37,7 @@ func (s *slowlog) reset() error {
 	return err
 }
 
-// longest is the longest command of all clients except one: the bench itself.
+// longest returns the longest command of all clients except one client, which is the bench itself.
 func (s *slowlog) longest(except string) (slowCommand, error) {
 	var most slowCommand
 	entries, err := redis.Values(s.conn.Do("SLOWLOG", "GET", 100_000))
@@ -62,7 +62,7 @@ func (s *slowlog) longest(except string) (slowCommand, error) {
 	return most, nil
 }
 
-// nameOf is a command's name; for a script also the beginning of its hash, and its first key.
+// nameOf returns a command's name. For a script it also returns the beginning of the script's hash, and the first key.
 func nameOf(args []string) string {
 	name := strings.ToUpper(args[0])
 	if name != "EVALSHA" || len(args) < 4 || args[2] == "0" {

@@ -14,7 +14,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// measureSpeed runs every program of every path that is wanted.
+// measureSpeed runs every program of every wanted path.
 func measureSpeed(ctx context.Context, o options, r *report) error {
 	wanted := map[string][]path{}
 	var engines []engine
@@ -35,8 +35,8 @@ func measureSpeed(ctx context.Context, o options, r *report) error {
 	return nil
 }
 
-// measureEngine uses a Redis and a database of its own: one kind of database must not leave its data in the system's caches at the cost
-// of the next.
+// measureEngine uses its own Redis and its own database, because data of one kind of database in the system's caches would slow the next
+// kind.
 func measureEngine(ctx context.Context, o options, r *report, e engine, paths []path) (err error) {
 	b, err := newBed(ctx, e, o.dir)
 	if err != nil {
@@ -101,7 +101,7 @@ func (b *bed) close() error {
 	return errors.Join(problems...)
 }
 
-// load makes sure that Redis has a dataset, with no pending changes.
+// load makes sure that Redis has a dataset without pending changes.
 func (b *bed) load(data dataset, ids []int64) error {
 	if b.loaded == data.name && len(data.pending) > 0 {
 		_, err := b.conn.Do("DEL", redis.Args{}.AddFlat(data.pending)...)
@@ -119,7 +119,7 @@ func (b *bed) load(data dataset, ids []int64) error {
 	return nil
 }
 
-// rounds lets the programs take turns. Each round begins with another program, so that no program always follows the same one.
+// rounds lets the programs take turns. Each round begins with another program, so that no program always follows the same program.
 func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[string][]result, error) {
 	results := map[string][]result{}
 	for round := range o.rounds {
@@ -147,7 +147,7 @@ func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[str
 	return results, nil
 }
 
-// turn is one program's run, over rows that are in the table already. Redis has n of them.
+// turn does the run of one program, with rows that are already in the table. Redis has n of these rows.
 func (b *bed) turn(ctx context.Context, p program, t task, n int) (result, error) {
 	if p.redis {
 		if err := b.load(p.data, rig.AsTheyArrive(n, t.Table)); err != nil {
@@ -165,7 +165,7 @@ func (b *bed) turn(ctx context.Context, p program, t task, n int) (result, error
 	if err != nil {
 		return got, err
 	}
-	// The connection's process is not counted anywhere for a moment.
+	// For a moment the process of the ended connection is not counted anywhere.
 	if err := sleep(ctx, 200*time.Millisecond); err != nil {
 		return got, err
 	}

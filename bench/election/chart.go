@@ -10,7 +10,7 @@ import (
 // column is one measure of the chart.
 type column struct {
 	title, unit string
-	// value returns has false if a contender has no value.
+	// value returns the value and its label. has is false if a contender has no value.
 	value func(c contender, o *outcome, ttl time.Duration) (value float64, label string, has bool)
 	least float64 // the scale is logarithmic from here on; 0: linear
 }
@@ -47,7 +47,7 @@ func columns() []column {
 	}
 }
 
-// chart draws everything as SVG.
+// chart draws all measures as an SVG picture.
 func (b *bench) chart() string {
 	var shown []contender
 	chart := rig.Chart{Label: "Election, side by side: shorter bars are better", NamesWide: 190, Note: "Shorter is better. No bar: zero."}

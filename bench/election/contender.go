@@ -12,15 +12,15 @@ import (
 type contender struct {
 	name  string
 	title string
-	// renew is how often a leader extends a lease of ttl.
+	// renew returns the interval at which a leader extends a lease of ttl.
 	renew func(ttl time.Duration) time.Duration
-	// renews says where that interval comes from.
+	// renews is a text that says where that interval comes from.
 	renews string
-	// polls: its standbys look at the lock at intervals.
+	// polls means that the contender's standbys read the lock at intervals.
 	polls bool
-	// campaign contends for the lock until ctx ends, and gives it back then.
+	// campaign contends for the lock until ctx ends, and then gives the lock back.
 	campaign func(ctx context.Context, s setting) error
-	// daemon is no contender of this program but the shipped binary, which does not report its acts.
+	// daemon means that the contender is the shipped binary, which does not report its acts.
 	daemon bool
 }
 
@@ -46,10 +46,10 @@ func contenders() []contender {
 	}
 }
 
-// pollInterval is how long contenders that poll wait between two looks at the lock: baton's default.
+// pollInterval returns the time that contenders that poll wait between two readings of the lock: baton's default.
 func pollInterval(ttl time.Duration) time.Duration { return defaults(ttl).PollInterval }
 
-// setting is the setting of a contender's process.
+// setting contains the settings of a contender's process.
 type setting struct {
 	redis   string // host:port
 	key     string
@@ -60,7 +60,8 @@ type setting struct {
 	witness *witness
 }
 
-// hold acts until ctx ends, or may or renew returns false; a ticker calls renew: most libraries leave that to their users.
+// hold acts until ctx ends, or until may or renew returns false. A ticker calls renew, because most libraries leave the renewal to their
+// users.
 func (s setting) hold(ctx context.Context, renew func(context.Context) bool, may func() bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -94,7 +95,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wanted are the contenders whose names contain one of the words, or all.
+// wanted returns the contenders whose names contain one of the words, or all contenders if there are no words.
 func wanted(words string) []contender {
 	var some []contender
 	for _, c := range contenders() {

@@ -16,7 +16,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// defaults are baton's own for a lease of ttl.
+// defaults returns baton's default settings for a lease of ttl.
 func defaults(ttl time.Duration) config.Election {
 	return config.Config{Election: config.Election{TTL: ttl}}.WithDefaults().Election
 }
@@ -31,7 +31,7 @@ func batonCampaign(ctx context.Context, s setting) error {
 	}
 	lock, err := redislock.NewLock(store, redislock.LockOptions{
 		Key: s.key, NodeID: s.node, TTL: s.ttl,
-		Presence: redislock.Presence{Version: "bench", ConfigHash: "0123456789ab", Address: "127.0.0.1:9747"},
+		NodeInfo: redislock.NodeInfo{Version: "bench", ConfigHash: "0123456789ab", Address: "127.0.0.1:9747"},
 	})
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func batonCampaign(ctx context.Context, s setting) error {
 	err = el.Run(ctx)
 	leaving, cancel := context.WithTimeout(background, timing.Timeout)
 	defer cancel()
-	_ = lock.Leave(leaving) // as in the daemon: its remaining entries show that it is gone
+	_ = lock.Leave(leaving) // as in the daemon, an error does not matter: the remaining entries show that the node is gone
 	stop()
 	<-watched
 	return errors.Join(err, store.Close())

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// gocronCampaign is the README's program with a job that leads: every poll interval each scheduler tries to start it under the lock,
-// which is extended for as long as the job runs. The library cannot tell a job that its lock is gone.
+// gocronCampaign is the program of the README with a job that leads. At every poll interval each scheduler tries to start the job under
+// the lock, which is extended as long as the job runs. The library cannot inform a job that its lock is lost.
 func gocronCampaign(ctx context.Context, s setting) error {
 	client := redis.NewClient(&redis.Options{Addr: s.redis})
 	defer client.Close()
@@ -38,12 +38,12 @@ func gocronCampaign(ctx context.Context, s setting) error {
 	}
 	scheduler.Start()
 	<-ctx.Done()
-	// Shutdown ends the context that the library would give the lock back with. So let the job return, and the library unlock, before
-	// that.
+	// Shutdown ends the context that the library needs to give the lock back. So the job must return, and the library must unlock, before
+	// Shutdown.
 	select {
 	case <-ended:
 		time.Sleep(20 * time.Millisecond)
-	case <-time.After(20 * time.Millisecond): // it was a standby
+	case <-time.After(20 * time.Millisecond): // this process was a standby
 	}
 	return scheduler.Shutdown()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redislockCampaign obtains with a linear retry and refreshes by a ticker.
+// redislockCampaign obtains the lock with a linear retry, and refreshes the lock by a ticker.
 func redislockCampaign(ctx context.Context, s setting) error {
 	client := redis.NewClient(&redis.Options{Addr: s.redis})
 	defer client.Close()

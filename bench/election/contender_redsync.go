@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redsyncCampaign locks as redsync's README does and extends by a ticker. The second contender calls Until before each act, which the
-// README does not show but the documentation of that method does.
+// redsyncCampaign locks as redsync's README does, and extends the lock by a ticker. The second contender calls Until before each act. The
+// README does not show this, but the documentation of Until does.
 func redsyncCampaign(asking bool) func(context.Context, setting) error {
 	return func(ctx context.Context, s setting) error {
 		client := redis.NewClient(&redis.Options{Addr: s.redis})

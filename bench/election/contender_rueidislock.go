@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// rueidislockCampaign is the README's program: one Redis, so a majority of one, and NOLOOP. The library renews in the background and ends
-// the context. Redis' client-side caching tells it that the key has changed.
+// rueidislockCampaign is the program of the README: one Redis, so a majority of one, and NOLOOP. The library renews in the background and
+// ends the context. Redis' client-side caching informs the library that the key has changed.
 func rueidislockCampaign(ctx context.Context, s setting) error {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.redis}},
@@ -16,7 +16,8 @@ func rueidislockCampaign(ctx context.Context, s setting) error {
 		NoLoopTracking: true,
 		KeyValidity:    s.ttl,
 		ExtendInterval: s.renew,
-		// With one key there is no next one to try. With the default of 20 ms it would keep a processor busy while Redis is away.
+		// With one key there is no next key to try. With the default of 20 ms the library would keep a processor busy while Redis is
+		// away.
 		TryNextAfter: s.ttl / 20,
 	})
 	if err != nil {

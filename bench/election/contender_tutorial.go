@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// setnxCampaign is the program of most introductions: the process whose SET NX EX succeeds leads, and EXPIRE keeps the key, no matter
-// which process set it. Nothing is checked.
+// setnxCampaign is the program of most introductions: the process whose SET NX EX succeeds leads, and EXPIRE keeps the key, regardless of
+// the process that set it. The program checks nothing.
 func setnxCampaign(ctx context.Context, s setting) error {
 	client := redis.NewClient(&redis.Options{Addr: s.redis})
 	defer client.Close()
@@ -25,7 +25,7 @@ func setnxCampaign(ctx context.Context, s setting) error {
 	return nil
 }
 
-// The scripts of the better introductions.
+// These are the scripts of the better introductions.
 const (
 	renewIfOurs   = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) else return 0 end`
 	releaseIfOurs = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`

@@ -14,26 +14,26 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// The trial of an undisturbed election's cost.
+// These are the settings of the trial that measures the cost of an undisturbed election.
 const (
 	standbys = 10
 	settle   = 5 * time.Second
-	// watching is long enough for events that come once in 15 or 30 s to come as often as in the long run.
+	// watching is long enough that events with an interval of 15 or 30 s happen as often as on average.
 	watching = 30 * time.Second
 )
 
 // cost is the cost of one leader and its standbys.
 type cost struct {
-	inRedis  float64            // commands a second that Redis carried out, those of scripts too
-	sent     float64            // commands a second that clients sent
+	inRedis  float64            // commands per second that Redis executed, including the commands of scripts
+	sent     float64            // commands per second that clients sent
 	sentBy   map[string]float64 // by name
 	servedBy map[string]float64
-	cpu      time.Duration // of all processes, a second
+	cpu      time.Duration // of all processes, per second
 	redisCPU time.Duration // a second
 	memoryMB float64       // resident, median of the processes
 }
 
-// idle watches an undisturbed election.
+// idle measures an undisturbed election.
 func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
 	conn, err := l.redis.Dial()
 	if err != nil {
@@ -72,7 +72,7 @@ func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
 	}
 	for name, n := range after.served {
 		if name == "info" {
-			n-- // the first of our own two; the second is not in its own answer
+			n-- // the first of our own two INFO commands; the answer to the second does not count the second
 		}
 		if more := n - before.served[name]; more > 0 {
 			o.cost.servedBy[name] = float64(more) / seconds
@@ -85,7 +85,7 @@ func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
 	return nil
 }
 
-// usage is the usage of the processes, and of Redis, so far.
+// usage is what the processes and Redis have used so far.
 type usage struct {
 	served   map[string]int64
 	cpu      time.Duration
@@ -122,7 +122,7 @@ func (l *lab) usage(conn redis.Conn) (u usage, err error) {
 	return u, nil
 }
 
-// commandStats reads how often each command was carried out.
+// commandStats reads how often each command was executed.
 func commandStats(info string) (map[string]int64, error) {
 	stats := map[string]int64{}
 	for line := range strings.Lines(info) {
@@ -148,7 +148,7 @@ func perSecond(counts map[string]int, seconds float64) map[string]float64 {
 	return each
 }
 
-// most lists the names with their rates, the highest first.
+// most lists the names with their rates, the highest rate first.
 func most(rates map[string]float64) string {
 	names := make([]string, 0, len(rates))
 	for name := range rates {

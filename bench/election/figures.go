@@ -19,7 +19,7 @@ func (o *outcome) add(more outcome) {
 	}
 }
 
-// summary is one trial, for the person who watches.
+// summary returns a text about one trial, for the person who watches.
 func (o *outcome) summary(part, name string, ttl time.Duration) string {
 	var parts []string
 	for _, d := range append(slices.Clone(o.handovers), o.failovers...) {
@@ -40,7 +40,7 @@ func (o *outcome) summary(part, name string, ttl time.Duration) string {
 	return fmt.Sprintf("%-8s %-14s ttl %-3v %s", part, name, ttl, strings.Join(parts, " "))
 }
 
-// quantile is the nearest rank: a measured value.
+// quantile returns a measured value, by the nearest rank.
 func quantile(of []time.Duration, percent int) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -79,7 +79,7 @@ func (o *outcome) recoveryOverlap(percent int) time.Duration {
 	return quantile(all, percent)
 }
 
-// millis writes a time so that two digits of it can be read.
+// millis formats a time with two significant digits.
 func millis(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {

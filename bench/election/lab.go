@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// lockKey is the same for all: every trial has a Redis of its own.
+// lockKey is the same for all trials, because every trial has its own Redis.
 const lockKey = "leader"
 
 // lab is one trial: a Redis, and processes that contend in it.
@@ -78,7 +78,7 @@ func (l *lab) close() error {
 	return errors.Join(append(problems, l.redis.Stop())...)
 }
 
-// take removes a node from the lab, so that the lab no longer waits for it.
+// take removes a node from the lab, so that the lab no longer waits for the node.
 func (l *lab) take(node string) *rig.Process {
 	p := l.nodes[node]
 	delete(l.nodes, node)
@@ -98,7 +98,7 @@ func (l *lab) leader(ctx context.Context) (string, error) {
 	return node, err
 }
 
-// await looks again and again. The witnesses time the event, not this loop.
+// await calls ready repeatedly until ready returns true. The time of the event comes from the witnesses, not from this loop.
 func (l *lab) await(ctx context.Context, what string, ready func() bool) error {
 	limit := 3*l.ttl + 10*time.Second
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -119,7 +119,7 @@ func (l *lab) await(ctx context.Context, what string, ready func() bool) error {
 	return nil
 }
 
-// someTime lets the processes come to rest, and then waits for a random moment of their period.
+// someTime waits until the processes have come to rest, and then until a random moment of their period.
 func (l *lab) someTime(ctx context.Context, period time.Duration) error {
 	pause(ctx, 300*time.Millisecond+rand.N(period))
 	return ctx.Err()
@@ -150,7 +150,7 @@ func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.
 	return began.Sub(sent), l.add()
 }
 
-// hearingTime is how long the report of a process may take on a busy machine.
+// hearingTime is the maximum time that the report of a process takes on a busy machine.
 const hearingTime = 500 * time.Millisecond
 
 // history returns the spells until now.

@@ -103,7 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return b.report.Verdict()
 }
 
-// versions are those of the libraries that are compared.
+// versions returns the versions of the compared libraries.
 func versions() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

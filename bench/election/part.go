@@ -15,12 +15,13 @@ import (
 type part struct {
 	name  string
 	trial func(ctx context.Context, l *lab, rounds int, o *outcome) error
-	// nodes a trial has, rounds it goes, and how many trials there are.
+	// nodes is the number of nodes in a trial, rounds the number of rounds, and trials the number of trials.
 	nodes, rounds, trials int
-	// atOnce is how many trials share the machine. Mostly they sleep; but where milliseconds count only a few run at the same time.
+	// atOnce is the number of trials that share the machine. Trials sleep most of the time, but if milliseconds matter, only a few trials
+	// run at the same time.
 	atOnce int
 	quiet  bool
-	// daemon: the shipped program takes part, too.
+	// daemon means that the shipped program also takes part.
 	daemon bool
 }
 
@@ -42,7 +43,7 @@ func partNames() []string {
 	return names
 }
 
-// partsOf are the parts that the command line names.
+// partsOf returns the parts that the command line names.
 func partsOf(o options) []part {
 	var some []part
 	for _, p := range parts() {
@@ -62,7 +63,7 @@ type result struct {
 	ttl       time.Duration
 }
 
-// bench is one run of everything.
+// bench is one run of all parts.
 type bench struct {
 	options options
 	dir     string
@@ -73,7 +74,7 @@ type bench struct {
 	results map[result]*outcome
 }
 
-// run does all trials of a part. The long leases go first, so that the last trials are short ones; contenders take turns, so that a slow
+// run does all trials of a part. It begins with the long leases, so that the last trials are short. Contenders take turns, so that a slow
 // phase of the machine affects all of them.
 func (b *bench) run(ctx context.Context, p part) error {
 	began := time.Now()

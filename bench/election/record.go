@@ -8,7 +8,7 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// spell is a time for which one process acted, or would have acted if it had had a processor.
+// spell is a time during which one process acted, or would have acted with a free processor.
 type spell struct {
 	node     string
 	from, to heartbeat.Instant
@@ -20,21 +20,23 @@ type record struct {
 	mu     sync.Mutex
 	spells []spell
 	open   map[string]int               // node → its current spell
-	thaws  map[string]heartbeat.Instant // of processes that had been stopped
+	thaws  map[string]heartbeat.Instant // the last thaw of each process that was stopped
 }
 
 func newRecord() *record {
 	return &record{open: map[string]int{}, thaws: map[string]heartbeat.Instant{}}
 }
 
-// thaw notes that a stopped process goes on. A spell that it was in ended when it was stopped; its later acts are another one.
+// thaw records that a stopped process continues. The process's open spell ended when the process was stopped, and its later acts are
+// another spell.
 func (r *record) thaw(node string, at heartbeat.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.thaws[node] = at
 }
 
-// note notes a report of a node's witness. A spell lasts until the process got the order to stop: until then it might have acted.
+// note records a report of a node's witness. A spell lasts until the process got the order to stop, because the process may have acted
+// until then.
 func (r *record) note(node, word string, at heartbeat.Instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +50,7 @@ func (r *record) note(node, word string, at heartbeat.Instant) {
 			r.spells[i].acts++
 		}
 	case word == wordEnd:
-		// It went on as a leader, and got the order to stop before it acted.
+		// The process continued as a leader, and got the order to stop before it acted.
 		r.spells = append(r.spells, spell{node: node, from: at, to: at})
 	case !stops:
 		r.open[node] = len(r.spells)
@@ -66,14 +68,14 @@ func (r *record) ended(node string) {
 	delete(r.open, node)
 }
 
-// sofar is a copy of the spells so far.
+// sofar returns a copy of the spells so far.
 func (r *record) sofar() []spell {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.spells)
 }
 
-// until returns the spells up to a moment in the past. Spells that were not over then end with it.
+// until returns the spells up to a moment in the past. Spells that were not over at that moment end at that moment.
 func (r *record) until(end heartbeat.Instant) []spell {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +92,7 @@ func (r *record) until(end heartbeat.Instant) []spell {
 	return before
 }
 
-// acting are the nodes with an open spell, latest first.
+// acting returns the nodes with an open spell, the latest spell first.
 func (r *record) acting() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +121,7 @@ type change struct {
 	by int
 }
 
-// changes are sorted by time; at the same moment, ends come first.
+// changes returns the changes by time. At the same moment, ends come first.
 func changes(spells []spell) []change {
 	var all []change
 	for _, s := range spells {
@@ -134,7 +136,7 @@ func changes(spells []spell) []change {
 	return all
 }
 
-// overlap is how long two or more processes acted at the same time.
+// overlap returns how long two or more processes acted at the same time.
 func overlap(spells []spell) time.Duration {
 	var total time.Duration
 	acting := 0
@@ -149,8 +151,8 @@ func overlap(spells []spell) time.Duration {
 	return total
 }
 
-// settled is the time, after a moment, when exactly one process began to act that stayed the only one until the end; false if there is
-// none.
+// settled returns the time, later than after, when a process began to act that was then the only one until the end. It returns false if
+// there is no such time.
 func settled(spells []spell, after, end heartbeat.Instant) (heartbeat.Instant, bool) {
 	at, acting, alone := after, 0, false
 	for _, c := range changes(spells) {

@@ -9,8 +9,7 @@ import (
 
 const ms = heartbeat.Instant(time.Millisecond)
 
-// told is what the witness of a node told: every 5 ms from one time to another,
-// then how it ended, if it did.
+// told records the reports of a node's witness: one report every 5 ms between two times, and then the end, if the spell ends.
 func told(r *record, node string, from, to heartbeat.Instant, end string) {
 	word := wordStart
 	for at := from; at <= to; at += 5 * ms {

@@ -17,7 +17,7 @@ func (b *bench) tables() {
 	}
 }
 
-// of are the contenders with results, and these results.
+// of returns the contenders with results, and these results.
 func (b *bench) of(ttl time.Duration, has func(*outcome) bool) ([]contender, map[string]*outcome) {
 	var some []contender
 	found := map[string]*outcome{}
@@ -68,7 +68,7 @@ func (b *bench) costs(ttl time.Duration) {
 	}
 }
 
-// requirements are the results that baton must beat.
+// requirements prints the results that baton must beat.
 func (b *bench) requirements(ttl time.Duration) {
 	own := b.results[result{nameBaton, ttl}]
 	if own == nil {
@@ -97,7 +97,7 @@ func (b *bench) requirements(ttl time.Duration) {
 		})
 }
 
-// atMost requires that our figure is no larger than the least of the others that have one. The figures are compared as they are printed.
+// atMost requires that our figure is not larger than the smallest figure of the others. The figures are compared as they are printed.
 func (b *bench) atMost(ttl time.Duration, what, whose, ours string, figure func(contender, *outcome) (value float64, counts bool)) {
 	var title string
 	var own, least float64

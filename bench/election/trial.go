@@ -22,7 +22,7 @@ type outcome struct {
 type clash struct {
 	overlap time.Duration
 	acts    int
-	never   bool // it had not stopped when the trial ended
+	never   bool // the old leader had not stopped when the trial ended
 }
 
 // recovery holds the events after Redis came back empty.
@@ -93,7 +93,7 @@ func freeze(ctx context.Context, l *lab, _ int, o *outcome) error {
 	return ctx.Err()
 }
 
-// clashOf counts how long, from the thaw on, the old leader acted beside another one.
+// clashOf returns how long the old leader, after the thaw, acted at the same time as another leader.
 func clashOf(spells []spell, old string, thawed, end heartbeat.Instant) clash {
 	var c clash
 	var late []spell
@@ -103,7 +103,7 @@ func clashOf(spells []spell, old string, thawed, end heartbeat.Instant) clash {
 		case s.node == old:
 			c.acts += s.acts
 			c.never = s.to == end
-			// It has thought itself the leader from the thaw on.
+			// Since the thaw the process has acted as the leader.
 			late = append(late, spell{node: old, from: thawed, to: s.to})
 		default:
 			late = append(late, spell{node: s.node, from: max(s.from, thawed), to: s.to})

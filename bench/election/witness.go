@@ -12,12 +12,12 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// The words of a witness, each followed by the time.
+// These are the words of a witness. A time follows each word.
 const (
 	wordStart = "start"
 	wordAct   = "act"
-	wordEnd   = "end"  // it got the order to stop
-	wordQuit  = "quit" // it asked, and may no longer
+	wordEnd   = "end"  // the process got the order to stop
+	wordQuit  = "quit" // the process asked, and may no longer act
 )
 
 // actEvery is how often a leader acts.
@@ -26,10 +26,10 @@ const actEvery = 5 * time.Millisecond
 // witness replaces the work of a leader: it only reports the times of the work.
 type witness struct {
 	out   io.Writer
-	quiet bool // it reports starts and ends only
+	quiet bool // the witness reports only starts and ends
 }
 
-// lead acts until ctx ends or may, asked before every act, says no.
+// lead acts until ctx ends, or until may returns false. It calls may before every act.
 func (w *witness) lead(ctx context.Context, may func() bool) {
 	tick := time.NewTicker(actEvery)
 	defer tick.Stop()

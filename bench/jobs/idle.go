@@ -15,24 +15,24 @@ import (
 	"baton/internal/testsupport"
 )
 
-// The limits of the commands for Redis by flushes that have nothing to do.
+// These are the limits for the commands that flushes with nothing to do send to Redis.
 const (
 	idleFlushes = 100
-	idleSent    = 3.0    // commands for each job and run, all others of the node included
-	idleInner   = 15.0   // commands that its scripts call
-	idleAlways  = 2000.0 // commands a second of as many jobs with @always, inner ones included
+	idleSent    = 3.0    // commands for each job and run, including all other commands of the node
+	idleInner   = 15.0   // commands that scripts call, for each job and run
+	idleAlways  = 2000.0 // commands per second of as many jobs with @always, including the commands that scripts call
 	idleFor     = 20 * time.Second
 )
 
 // idleFlush is the cost of flushes with nothing to do.
 type idleFlush struct {
 	rates    rig.Rates
-	own      float64 // processor time of the node, in ms for each second
-	redis    float64 // that of Redis
+	own      float64 // processor time of the node, in ms per second
+	redis    float64 // processor time of Redis, in ms per second
 	resident float64
 }
 
-// flushes configures counters jobs that flush into SQLite.
+// flushes returns a configuration with counters jobs that flush into SQLite.
 func flushes(dir, redisURL, schedule string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node: {id: n1}\nredis: {url: %q}\nhttp: {listen: \"127.0.0.1:%d\"}\n", redisURL, httpPort)
@@ -89,7 +89,7 @@ func measureIdle(ctx context.Context, o options, schedule, dir string) (got idle
 	return got, err
 }
 
-// settled waits until every job has had a run: the first run of a term is a complete one.
+// settled waits until every job has had a run, because the first run of a job in a term does all steps.
 func settled(ctx context.Context, c redis.Conn) error {
 	for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); {
 		began := 0

@@ -19,13 +19,13 @@ import (
 	"baton/internal/testsupport"
 )
 
-// trial is one node's life, with the results.
+// trial contains the results of one node, from its start to its end.
 type trial struct {
 	memory, peak   float64 // MB
 	goroutines     int
-	started, ended []time.Duration // since the slot, of every run, sorted
+	started, ended []time.Duration // of every run, since the slot of the run, sorted
 	failures       []string
-	// The processor time of the runs.
+	// These are the processor times of the runs.
 	allCPU, ownCPU, redisCPU time.Duration
 }
 
@@ -33,7 +33,7 @@ func (t *trial) perRun(d time.Duration) float64 {
 	return float64(d.Microseconds()) / 1000 / float64(max(1, len(t.ended)))
 }
 
-// measure runs a node with that many jobs until they have had their slots.
+// measure runs a node with the jobs of the options until the jobs have had their slots.
 func measure(ctx context.Context, o options, dir string) (t *trial, err error) {
 	server, err := testsupport.RunRedis(dir, testsupport.RedisAOF())
 	if err != nil {
@@ -84,7 +84,7 @@ func measure(ctx context.Context, o options, dir string) (t *trial, err error) {
 
 // rounds waits until the jobs have had their slots, and reads the results of their runs.
 func (t *trial) rounds(ctx context.Context, o options, c redis.Conn) error {
-	// The first whole slot from now on, and the last. The results are read before the next slot.
+	// These are the first whole slot from now on, and the last slot. The results are read before the next slot.
 	first := time.Now().Truncate(o.every).Add(o.every)
 	last := first.Add(time.Duration(o.rounds-1) * o.every)
 	if err := pause(ctx, time.Until(last)+o.every-time.Second); err != nil {
@@ -128,7 +128,7 @@ func (t *trial) rounds(ctx context.Context, o options, c redis.Conn) error {
 	return nil
 }
 
-// millis is the nearest-rank percentile in milliseconds.
+// millis returns the nearest-rank percentile in milliseconds.
 func millis(sorted []time.Duration, percent int) int64 {
 	if len(sorted) == 0 {
 		return -1
@@ -163,7 +163,7 @@ func start(_ context.Context, o options, dir, redisURL string) (*node, error) {
 	return startWith(o.program, dir, b.String())
 }
 
-// startWith runs baton with that configuration.
+// startWith runs baton with the given configuration.
 func startWith(program, dir, configuration string) (*node, error) {
 	file := filepath.Join(dir, "baton.yaml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
@@ -193,7 +193,7 @@ func (n *node) awaitLeading(ctx context.Context) error {
 	return errors.New("baton does not lead after 30 s; it wrote:\n" + n.Log())
 }
 
-// leads asks a question that costs the node nothing: the metrics of all jobs take memory.
+// leads reports whether the node leads. It uses a request that costs the node nothing, because the metrics of all jobs would take memory.
 func (n *node) leads(ctx context.Context) bool {
 	resp, err := n.get(ctx, "/-/leader")
 	if err != nil {
@@ -211,7 +211,7 @@ func (n *node) get(ctx context.Context, path string) (*http.Response, error) {
 	return http.DefaultClient.Do(req)
 }
 
-// metric is the value of a series of /metrics.
+// metric returns the value of a series of /metrics.
 func (n *node) metric(ctx context.Context, series string) (int, error) {
 	resp, err := n.get(ctx, "/metrics")
 	if err != nil {
@@ -228,10 +228,10 @@ func (n *node) metric(ctx context.Context, series string) (int, error) {
 	return 0, fmt.Errorf("/metrics has no %s", series)
 }
 
-// usage is processor time so far.
+// usage contains the processor times so far.
 type usage struct{ own, tree, redis time.Duration }
 
-// cpu is the time of the node, of the node with all of its ended children, and of Redis.
+// cpu returns the processor time of the node, of the node with all of its ended children, and of Redis.
 func (n *node) cpu(redisPid int) (u usage, err error) {
 	if u.own, err = rig.CPU(n.Pid()); err != nil {
 		return u, err
@@ -243,8 +243,8 @@ func (n *node) cpu(redisPid int) (u usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	// The name, in parentheses, may hold anything; the waited-for children's ticks are
-	// the 14th and 15th field after it.
+	// The name, in parentheses, may contain any character. The ticks of the children that were waited for are the 14th and 15th field
+	// after the name.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	ticks := 0
 	for _, f := range fields[13:15] {

@@ -1,5 +1,5 @@
-// Command peers is Benthos, as its own documentation has one build it with a choice of components: Redis, SQL with the driver of
-// PostgreSQL, and the pure ones. baton's pipelines are compared with it; see ../pipeline.
+// Command peers is Benthos, built as its documentation describes, with some of its components: Redis, SQL with the driver of PostgreSQL,
+// and the pure components. The program in ../pipeline compares baton's pipelines with it.
 package main
 
 import (

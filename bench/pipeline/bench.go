@@ -48,7 +48,7 @@ func (b *bench) measure(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// wanted are the contenders to compare.
+// wanted returns the contenders to compare.
 func (b *bench) wanted() []contender {
 	return slices.DeleteFunc(contenders(), func(c contender) bool { return !rig.Named(b.options.only, c.name) })
 }
@@ -86,7 +86,7 @@ func (b *bench) tune(ctx context.Context, l *lab, f flow) error {
 	return nil
 }
 
-// setting is the setting that a contender runs with.
+// setting returns the setting with which a contender runs.
 func (b *bench) setting(c contender, f flow) setting {
 	if c.settings == nil {
 		return setting{}
@@ -127,7 +127,7 @@ func (b *bench) kill(ctx context.Context, l *lab, f flow) error {
 	return nil
 }
 
-// benthosVersion is the version that ../peers requires.
+// benthosVersion returns the version of Benthos that ../peers requires.
 func benthosVersion() (string, error) {
 	const module = "github.com/benthosdev/benthos/v4 "
 	text, err := os.ReadFile(filepath.Join(peers, "go.mod"))

@@ -10,19 +10,19 @@ import (
 type contender struct {
 	name  string
 	title string
-	// settings are the settings to try; the best one counts. None: there is nothing to set.
+	// settings returns the settings to try, of which the best counts. It is nil if there is nothing to set.
 	settings func(f flow) []setting
-	// start runs it on a flow into a target.
+	// start runs the contender on a flow into a target.
 	start func(l *lab, f flow, t target, s setting) (*rig.Process, error)
-	share int // of the rows, which suffices for it
-	// speedOnly: it shows the speed on the way of a stream, and is not killed.
+	share int // the contender writes only one row in share, because it is slow
+	// speedOnly means that only the contender's speed with a stream is measured, and that it is not killed.
 	speedOnly bool
 }
 
 // setting is the setting of a contender.
 type setting struct {
-	output  string // which of its outputs
-	batch   int    // rows of a statement
+	output  string // the output of the contender to use
+	batch   int    // rows in one statement
 	writers int    // statements at the same time
 	period  string // the longest wait of a batch that is not full
 }

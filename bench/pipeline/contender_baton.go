@@ -6,7 +6,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// batonContender is the shipped program as it is: one lane, default sizes.
+// batonContender returns the shipped program, with one lane and the default sizes.
 func batonContender() contender {
 	return contender{name: nameBaton, title: "baton", start: func(l *lab, f flow, t target, _ setting) (*rig.Process, error) {
 		file, err := l.config("baton.yaml", batonConfig(l, f, t))
@@ -17,8 +17,8 @@ func batonContender() contender {
 	}}
 }
 
-// batonConfig makes the lease outlast the time for which a backlog is put into Redis. After a kill no node leads until the lease has
-// ended, so it is as short as possible if there are kills.
+// batonConfig returns baton's configuration. The lease is longer than the time that it takes to put a backlog into Redis. After a kill no
+// node leads until the lease has ended, so it is as short as possible if there are kills.
 func batonConfig(l *lab, f flow, t target) string {
 	ttl := "60s"
 	if t == bare() {

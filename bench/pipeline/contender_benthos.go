@@ -7,19 +7,19 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// The outputs to try.
+// These are the outputs to try.
 const (
 	outputInsert = "sql_insert" // many rows of parameters in one statement
 	// A batch is one parameter, a JSON array that the database splits into rows.
 	outputJSON = "sql_raw with json_to_recordset"
-	// The same, with batches made by a broker right after the input.
+	// This output is the same, but a broker makes the batches right after the input.
 	outputBrokered = "broker, sql_raw with json_to_recordset"
 )
 
-// benthosContender is Benthos with its own inputs and outputs. Settings that were found to cost nothing or to help are set: the most
-// entries of one read, as many idle connections as writers, no HTTP server, no repetition of rows that the database refuses where that
-// can be chosen. Batches are in the order of the key, as baton's are, where the database splits them. There are ten acknowledgements a
-// second instead of one, so that less is read again after a crash.
+// benthosContender returns Benthos with its own inputs and outputs. It uses settings that cost nothing or help: the maximum number of
+// entries in one read, as many idle connections as writers, no HTTP server, and, if there is a choice, no repetition of rows that the
+// database refuses. If the database splits a batch, the batch is in the order of the key, as with baton. There are ten acknowledgements
+// per second instead of one, so that fewer entries are read again after a crash.
 func benthosContender() contender {
 	return contender{name: nameBenthos, title: "Benthos", settings: benthosSettings, share: 2,
 		start: func(l *lab, f flow, t target, s setting) (*rig.Process, error) {
@@ -31,7 +31,7 @@ func benthosContender() contender {
 		}}
 }
 
-// benthosSettings are the settings to try; fewer if reading one entry at a time takes most of the time.
+// benthosSettings returns the settings to try. There are fewer settings if the reading of single entries takes most of the time.
 func benthosSettings(f flow) (all []setting) {
 	for _, output := range []string{outputInsert, outputJSON, outputBrokered} {
 		for _, batch := range []int{1000, 5000} {
@@ -78,7 +78,7 @@ func benthosInput(l *lab, f flow) string {
 	}
 }
 
-// columns of users, in the order of the table.
+// columns returns the columns of users, in the order of the table.
 func columns() []string { return []string{"id", "name", "email", "bio", "visits", "seen"} }
 
 func onConflict(t target) string {
@@ -92,7 +92,7 @@ func onConflict(t target) string {
 	return "ON CONFLICT (id) DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// row is a Bloblang expression for each column.
+// row returns a Bloblang expression for each column.
 func (f flow) row() []string {
 	var out []string
 	for _, c := range columns() {

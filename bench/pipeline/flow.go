@@ -11,11 +11,11 @@ import (
 // flow is one way from Redis into PostgreSQL.
 type flow struct {
 	name, title string
-	source      string // the place of its entries: flowStream, flowList or flowScan
+	source      string // where the entries are: flowStream, flowList or flowScan
 	target      target // of the speed test
-	// empty: the table has no rows at first.
+	// empty means that the table has no rows at first.
 	empty bool
-	// once: a program goes through all keys once and is started for every backlog.
+	// once means that a program reads all keys once, and is started for every backlog.
 	once bool
 	// entry is the command that puts the row of an id into Redis.
 	entry func(id int64) (command string, args []any)
@@ -27,7 +27,7 @@ type target struct {
 	upsert            bool // otherwise rows are inserted
 }
 
-// The keys in Redis.
+// These are the keys in Redis.
 const (
 	streamKey = "changes"
 	listKey   = "events"
@@ -42,7 +42,7 @@ const (
 	flowGrowing = "stream-empty"
 )
 
-// bare has no unique index: duplicates show.
+// bare returns a table without a unique index, so that duplicates are visible.
 func bare() target { return target{table: "audit"} }
 
 func flows() []flow {
@@ -64,7 +64,7 @@ func flows() []flow {
 	}
 }
 
-// lay puts the rows of ids into Redis, in that order.
+// lay puts the rows of ids into Redis, in the order of ids.
 func (f flow) lay(c redis.Conn, ids []int64) error {
 	return rig.Pipelined(c, len(ids), func(i int) (string, []any) { return f.entry(ids[i]) })
 }

@@ -19,13 +19,13 @@ type audit struct {
 	distinct, wrong int
 }
 
-// lost are entries without a row.
+// lost returns the number of entries without a row.
 func (a audit) lost() int { return a.produced - a.distinct }
 
-// twice are surplus rows.
+// twice returns the number of surplus rows.
 func (a audit) twice() int { return a.there - a.distinct }
 
-// killed kills a contender again and again while entries come in.
+// killed kills a contender repeatedly while entries arrive.
 func (l *lab) killed(ctx context.Context, c contender, f flow, s setting, kills, rate int) (got audit, err error) {
 	defer func() {
 		if err != nil {
@@ -101,7 +101,7 @@ func (l *lab) writing(ctx context.Context, p *rig.Process) error {
 	return fmt.Errorf("nothing was written in 30 seconds: %w", errors.Join(p.Kill(), p.Err()))
 }
 
-// settle waits until all entries are there and the table rests, or until it has rested for too long.
+// settle waits until all entries are in the table and the table no longer changes, or until the table has not changed for too long.
 func (l *lab) settle(ctx context.Context, p *rig.Process, a *audit) error {
 	const complete, stuck = 3 * time.Second, 12 * time.Second
 	changed := time.Now()

@@ -91,7 +91,7 @@ func (l *lab) reset(ctx context.Context, t target, rows int) error {
 		return err
 	}
 	statements := []string{
-		// Baton's tables from an earlier turn belong to a Redis that is gone.
+		// baton's tables from an earlier turn belong to a Redis that no longer exists.
 		"DROP SCHEMA public CASCADE", "CREATE SCHEMA public",
 		rig.UsersTable(t.table, t.constraint),
 	}
@@ -113,8 +113,8 @@ func (l *lab) written(ctx context.Context, t target, ids []int64) (n int, err er
 	return n, err
 }
 
-// arrived waits until the rows of all ids are there. It looks for some of the last ones, and only if they are there for all: each look
-// costs the database time.
+// arrived waits until the rows of all ids are in the table. It first checks only some of the last rows, because each check costs the
+// database time, and checks all rows when these rows are there.
 func (l *lab) arrived(ctx context.Context, p *rig.Process, t target, ids []int64, limit time.Duration) (time.Time, error) {
 	last := ids[len(ids)-len(ids)/10-1:]
 	var some []int64
@@ -148,7 +148,7 @@ func (l *lab) arrived(ctx context.Context, p *rig.Process, t target, ids []int64
 	}
 }
 
-// wait reports false if ctx has ended.
+// wait waits for the time d. It returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

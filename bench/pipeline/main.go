@@ -27,7 +27,7 @@ type options struct {
 	upsert, tuned     bool
 }
 
-// The parts.
+// These are the parts.
 const (
 	partSpeed = "speed"
 	partKills = "kills"
@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return b.report.Verdict()
 }
 
-// peers is the module of the programs that baton is compared with.
+// peers is the directory of the module with the programs that are compared with baton.
 const peers = "peers"
 
 // build builds the compared programs. The working directory is bench/, where the peers are.

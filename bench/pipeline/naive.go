@@ -13,7 +13,7 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// naiveContender is this program as a child: one row at a time.
+// naiveContender returns this program as a child process that writes one row at a time.
 func naiveContender() contender {
 	return contender{name: nameNaive, title: "naive", share: 10, start: func(l *lab, f flow, t target, _ setting) (*rig.Process, error) {
 		return rig.Launch([]string{l.programs.self, "-child", f.source, "-redis", l.redis.Addr(), "-dsn", l.dsn, "-table", t.table,
@@ -77,8 +77,8 @@ func (n naive) object(ctx context.Context, text string) error {
 	return n.write(ctx, row)
 }
 
-// stream reads as a consumer group's member and acknowledges written entries, row by row. First it reads the entries again that it had
-// not acknowledged when it died.
+// stream reads as a member of a consumer group, and acknowledges written entries row by row. It first reads again the entries that were
+// not acknowledged when the process died.
 func (n naive) stream(ctx context.Context) error {
 	_, err := n.redis.Do("XGROUP", "CREATE", streamKey, "naive", "0", "MKSTREAM")
 	if err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
@@ -141,7 +141,7 @@ func (n naive) list(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// scan goes over all keys once.
+// scan reads all keys once.
 func (n naive) scan(ctx context.Context) error {
 	for cursor := "0"; ; {
 		reply, err := redis.Values(n.redis.Do("SCAN", cursor, "MATCH", scanned+"*"))

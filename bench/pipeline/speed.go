@@ -25,10 +25,10 @@ type speed struct {
 func (s speed) perSecond() float64  { return float64(s.rows) / s.seconds }
 func (s speed) perMillion() float64 { return s.cpu / float64(s.rows) * 1e6 }
 
-// warm is how many rows a program writes before the measurement.
+// warm is the number of rows that a program writes before the measurement.
 const warm = 5000
 
-// turn makes a contender work off a backlog of n rows, for a table with that many.
+// turn makes a contender write a backlog of n rows into a table with the given number of rows.
 func (l *lab) turn(ctx context.Context, c contender, f flow, s setting, n, table int) (got speed, err error) {
 	defer func() {
 		if err != nil {
@@ -68,8 +68,8 @@ func (l *lab) turn(ctx context.Context, c contender, f flow, s setting, n, table
 	return l.clock(ctx, p, f, ids[:n], func() error { return p.Signal(syscall.SIGCONT) })
 }
 
-// pass makes a contender go over all keys once. A contender whose input ends with the last key is started for it; baton is running, and
-// begins within a second. The clock of all starts with the first SCAN.
+// pass makes a contender read all keys once. A contender whose input ends with the last key is started for the pass. baton is already
+// running, and begins within a second. The clock of every contender starts with the first SCAN.
 func (l *lab) pass(ctx context.Context, c contender, f flow, s setting, ids []int64) (got speed, err error) {
 	running := c.name == nameBaton
 	if !running {
@@ -109,7 +109,7 @@ func (l *lab) pass(ctx context.Context, c contender, f flow, s setting, ids []in
 	return l.clock(ctx, p, f, ids, func() error { return nil })
 }
 
-// scanning waits for one more SCAN.
+// scanning waits until Redis has served one more SCAN.
 func (l *lab) scanning(ctx context.Context, p *rig.Process, before int) error {
 	for range 3000 {
 		n, err := l.scans()
@@ -127,7 +127,7 @@ func (l *lab) scanning(ctx context.Context, p *rig.Process, before int) error {
 	return fmt.Errorf("no scan in 15 seconds: %w", errors.Join(p.Kill(), p.Err()))
 }
 
-// scans is how many SCANs Redis has served.
+// scans returns the number of SCAN commands that Redis has served.
 func (l *lab) scans() (int, error) {
 	info, err := redis.String(l.conn.Do("INFO", "commandstats"))
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *lab) scans() (int, error) {
 	return strconv.Atoi(calls)
 }
 
-// clock measures from begin until all rows are there.
+// clock measures the time from begin until all rows are in the table.
 func (l *lab) clock(ctx context.Context, p *rig.Process, f flow, ids []int64, begin func() error) (got speed, err error) {
 	cpu, err := rig.CPU(p.Pid())
 	if err != nil {
@@ -160,7 +160,7 @@ func (l *lab) clock(ctx context.Context, p *rig.Process, f flow, ids []int64, be
 	return speed{rows: len(ids), seconds: at.Sub(began).Seconds(), cpu: (used - cpu).Seconds(), peakMB: peak}, nil
 }
 
-// watch looks at a process, which may end meanwhile, at intervals; the function that it returns gives the last values.
+// watch reads the figures of a process at intervals. The process may end at any time. The returned function returns the last figures.
 func watch(pid int) func() (cpu time.Duration, peakMB float64) {
 	var cpu time.Duration
 	var peak float64

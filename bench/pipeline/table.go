@@ -6,11 +6,11 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// The requirements of baton on the way of a stream, against Benthos at its best.
+// These are baton's requirements for a stream, relative to Benthos with its best setting.
 const (
-	leastSpeed = 1.5 // times the rows a second
+	leastSpeed = 1.5 // times the rows per second of Benthos
 	mostCPU    = 0.5 // of the CPU time for a row
-	// leastOfTuned is the requirement against the program that is tuned by hand.
+	// leastOfTuned is the requirement relative to the program that is tuned by hand.
 	leastOfTuned = 1.0
 )
 

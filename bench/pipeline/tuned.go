@@ -17,8 +17,8 @@ import (
 	"baton/bench/internal/rig"
 )
 
-// tunedContender is this program as a child: a consumer for this stream and this table alone, by a programmer who knows both and wants
-// speed. It has no lease, no fence and no dead letters.
+// tunedContender returns this program as a child process: a consumer only for this stream and this table, by a programmer who knows both
+// and wants speed. It has no lease, no fence and no dead letters.
 func tunedContender() contender {
 	return contender{name: nameTuned, title: "Go, tuned by hand", speedOnly: true,
 		start: func(l *lab, f flow, t target, _ setting) (*rig.Process, error) {
@@ -36,13 +36,13 @@ type tunedUser struct {
 	seen             time.Time
 }
 
-// tunedPage is a batch, and the place in the stream where it ends.
+// tunedPage is a batch, and the place in the stream where the batch ends.
 type tunedPage struct {
 	users []tunedUser
 	end   string
 }
 
-// tunedChild runs until it is killed. It reads a page ahead of the one that it writes.
+// tunedChild runs until it is killed. It reads the next page while it writes a page.
 func tunedChild(ctx context.Context, o options) error {
 	conn, err := redis.Dial("tcp", o.redis)
 	if err != nil {
@@ -97,7 +97,7 @@ func tunedRead(ctx context.Context, conn redis.Conn, pages chan<- tunedPage) err
 	}
 }
 
-// read reads the fields in the order that the producer writes them in.
+// read reads the fields, in the order in which the producer writes them.
 func (u *tunedUser) read(fields []any) (err error) {
 	value := func(i int) string { return string(fields[2*i+1].([]byte)) }
 	if len(fields) != 2*len(columns()) || !bytes.Equal(fields[0].([]byte), []byte("id")) {

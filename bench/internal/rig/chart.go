@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// The chart's measures, in pixels.
+// These are sizes in the chart, in pixels.
 const (
 	columnWide = 190
-	barsWide   = 110 // of a column; the name and the value stand beside
+	barsWide   = 110 // the width of a column's bars; the name and the value are beside the bars
 	headHigh   = 66
 	footHigh   = 34
 	barHigh    = 11
 	barStep    = barHigh + 3
 )
 
-// Endless is the value for something without an end: its bar goes to the edge.
+// Endless is the value of a measure without an end. Its bar goes to the edge.
 const Endless = math.MaxFloat64
 
 // Chart is a bar chart of several programs in several ways, side by side.
 type Chart struct {
 	Label     string
 	Names     []string // the programs; the first one is baton
-	NamesWide int      // pixels for them
+	NamesWide int      // the width of the names in pixels
 	Ways      []string // each has a colour
 	Columns   []ChartColumn
 	Note      string
 }
 
-// ChartColumn is one measure, on a scale of its own.
+// ChartColumn is one measure, with its own scale.
 type ChartColumn struct {
 	Title, Unit string
 	Least       float64 // the scale is logarithmic from here on; 0: linear
-	// Value returns has false if a program has no value.
+	// Value returns the value and its label. has is false if a program has no value.
 	Value func(name, way int) (value float64, label string, has bool)
 }
 
-// SVG draws it so that it can be read on a light and on a dark page.
+// SVG draws the chart so that it is readable on a light page and on a dark page.
 func (c Chart) SVG() string {
 	rowHigh := len(c.Ways)*barStep + 10
 	wide, high := c.NamesWide+len(c.Columns)*columnWide, headHigh+len(c.Names)*rowHigh+footHigh
@@ -98,7 +98,7 @@ func (c Chart) column(s *strings.Builder, m ChartColumn, x, rowHigh int) {
 	})
 }
 
-// share is how much of a bar's width a value takes.
+// share returns the share of a bar's full width for a value.
 func (m ChartColumn) share(value, most float64) float64 {
 	switch {
 	case value <= 0 || most <= 0:
@@ -108,7 +108,7 @@ func (m ChartColumn) share(value, most float64) float64 {
 	case m.Least == 0:
 		return value / most
 	default:
-		// A value at the lower end is seen, too.
+		// A value at the lower end must also be visible.
 		return max(0.03, math.Log(value/m.Least)/math.Log(max(most, 10*m.Least)/m.Least))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The measures of a panel of curves, in pixels.
+// These are sizes in a panel of curves, in pixels.
 const (
 	panelWide  = 300
 	panelHigh  = 210
@@ -42,7 +42,7 @@ type Point struct {
 	Value         float64
 }
 
-// SVG draws the panels so that they can be read on a light and on a dark page.
+// SVG draws the panels so that they are readable on a light page and on a dark page.
 func (c Curves) SVG() string {
 	rows := (len(c.Panels) + panelsARow - 1) / panelsARow
 	wide, high := panelWide*min(panelsARow, len(c.Panels)), panelHigh*rows+footHigh
@@ -99,7 +99,7 @@ func (c Curves) panel(s *strings.Builder, p Panel, x0, y0 int) {
 	}
 }
 
-// middle is the median.
+// middle returns the median.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)

@@ -1,3 +1,3 @@
-// Package rig is the common part of the measuring programs: the report with its requirements, figures of processes, and building baton as
-// it is shipped.
+// Package rig contains the code that the measuring programs share: the report with its requirements, the figures of processes, and the
+// build of baton as it is shipped.
 package rig

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Median is the median of the elements' values.
+// Median returns the median of the elements' values.
 func Median[T any](of []T, value func(T) float64) float64 {
 	if len(of) == 0 {
 		return 0
@@ -19,8 +19,8 @@ func Median[T any](of []T, value func(T) float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// Ratio is the median of the ratios of two programs round by round, so that what
-// slowed a whole round down does not count.
+// Ratio returns the median of the ratios of two programs. It compares them round by round, so that a disturbance that slows a whole round
+// does not count.
 func Ratio[T any](a, b []T, value func(T) float64) float64 {
 	ratios := make([]float64, min(len(a), len(b)))
 	for i := range ratios {
@@ -29,7 +29,7 @@ func Ratio[T any](a, b []T, value func(T) float64) float64 {
 	return Median(ratios, func(x float64) float64 { return x })
 }
 
-// Thousands writes 123456 as 123,000: more digits would be noise.
+// Thousands formats 123456 as 123,000, because more digits would be noise.
 func Thousands(f float64) string {
 	if f < 1000 {
 		return fmt.Sprintf("%.0f", f)

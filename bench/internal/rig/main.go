@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Main is the main function of a measuring program: run gets the command line, and a context that ends by a signal.
+// Main is the main function of a measuring program. It calls run with the command line, and with a context that a signal ends.
 func Main(name string, run func(ctx context.Context, args []string, out io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
@@ -23,7 +23,8 @@ func Main(name string, run func(ctx context.Context, args []string, out io.Write
 	}
 }
 
-// Named reports whether one of the words, with commas between, is part of the name; no words: any name.
+// Named reports whether the name contains one of the words. Commas separate the words. If there are no words, Named returns true for
+// every name.
 func Named(words, name string) bool {
 	for word := range strings.SplitSeq(words, ",") {
 		if strings.Contains(name, strings.TrimSpace(word)) {

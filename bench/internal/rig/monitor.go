@@ -10,8 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Monitor counts the commands that a Redis carries out, as its MONITOR shows them, between two
-// INFO commands of the caller.
+// Monitor counts the commands that a Redis executes between two INFO commands of the caller. It reads the commands by MONITOR.
 type Monitor struct {
 	Sent  map[string]int // by clients
 	Inner map[string]int // called by scripts
@@ -20,7 +19,7 @@ type Monitor struct {
 	done chan error
 }
 
-// StartMonitor begins. Sent and Inner may be read after Stop.
+// StartMonitor starts a Monitor. Sent and Inner may be read after Stop.
 func StartMonitor(dial func() (redis.Conn, error)) (*Monitor, error) {
 	conn, err := dial()
 	if err != nil {
@@ -53,7 +52,8 @@ func (m *Monitor) follow() error {
 	return nil
 }
 
-// monitored reads the command from a line like 1339518083.107412 [0 127.0.0.1:60866] "get" "key", and whether a script called it.
+// monitored parses a line like 1339518083.107412 [0 127.0.0.1:60866] "get" "key". It returns the name of the command, and whether a
+// script called the command.
 func monitored(line string) (name string, script bool) {
 	_, rest, _ := strings.Cut(line, "[")
 	client, rest, _ := strings.Cut(rest, "]")
@@ -61,7 +61,7 @@ func monitored(line string) (name string, script bool) {
 	return strings.ToLower(name), strings.HasSuffix(client, " lua")
 }
 
-// Stop waits until the second INFO was seen.
+// Stop waits until the Monitor has read the second INFO.
 func (m *Monitor) Stop() error {
 	var err error
 	select {
@@ -72,10 +72,10 @@ func (m *Monitor) Stop() error {
 	return errors.Join(err, m.conn.Close())
 }
 
-// Rates are commands for each second.
+// Rates contains numbers of commands per second.
 type Rates struct{ Sent, Inner float64 }
 
-// CommandsOf counts the commands of a Redis for a while. No other client may send INFO meanwhile.
+// CommandsOf counts the commands of a Redis for the time d. During that time no other client may send INFO.
 func CommandsOf(ctx context.Context, dial func() (redis.Conn, error), d time.Duration) (r Rates, err error) {
 	m, err := StartMonitor(dial)
 	if err != nil {

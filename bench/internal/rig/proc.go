@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PeakMB is the peak of a process's resident memory.
+// PeakMB returns the peak of a process's resident memory.
 func PeakMB(pid int) (float64, error) { return statusMB(pid, "VmHWM:") }
 
-// ResidentMB is the resident memory of a process now.
+// ResidentMB returns the present resident memory of a process.
 func ResidentMB(pid int) (float64, error) { return statusMB(pid, "VmRSS:") }
 
 func statusMB(pid int, line string) (float64, error) {
@@ -30,8 +30,8 @@ func statusMB(pid int, line string) (float64, error) {
 	return 0, fmt.Errorf("process %d has no %s", pid, line)
 }
 
-// CPU is the processor time of another process so far, to the nanosecond: the
-// ticks in /proc are too coarse for programs that mostly sleep.
+// CPU returns the processor time that another process has used, in nanoseconds. The ticks in /proc are too coarse for programs that sleep
+// most of the time.
 func CPU(pid int) (time.Duration, error) {
 	const perProcess = 2 // CPUCLOCK_SCHED of the kernel's posix-timers.h
 	var ts unix.Timespec
@@ -41,7 +41,7 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// Machine describes this machine.
+// Machine returns a description of this machine.
 func Machine() string {
 	model := "unknown processor"
 	cores := 0
@@ -55,7 +55,7 @@ func Machine() string {
 	return fmt.Sprintf("%d × %s", cores, model)
 }
 
-// Load is the load average of the last minute.
+// Load returns the load average of the last minute.
 func Load() float64 {
 	b, _ := os.ReadFile("/proc/loadavg") // a description, no more
 	one, _, _ := strings.Cut(string(b), " ")

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// Process is a program that this one has started, and that dies with it.
+// Process is a program that this process has started, and that dies with this process.
 type Process struct {
 	cmd  *exec.Cmd
 	log  tail
@@ -25,7 +25,7 @@ type Process struct {
 // Launch starts a program. It keeps the program's output for errors.
 func Launch(argv []string, env ...string) (*Process, error) { return LaunchHeard(argv, nil, env...) }
 
-// LaunchHeard starts a program; hear reads its standard output until it ends.
+// LaunchHeard starts a program. hear reads the program's standard output until the program ends.
 func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Process, error) {
 	p := &Process{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
@@ -56,19 +56,20 @@ func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Pro
 	return p, nil
 }
 
-// Pid is its process ID.
+// Pid returns the process ID.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed when it has ended, and its output was read.
+// Done returns a channel that is closed when the program has ended and its output was read.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is the way it ended, with the end of its output; nil if it ended in order. Call it once Done is closed.
+// Err returns how the program ended, with the end of its output. It returns nil if the program ended in order. Call Err only after Done
+// is closed.
 func (p *Process) Err() error { return p.failed(p.err) }
 
-// Log is the end of its output so far.
+// Log returns the end of the program's output so far.
 func (p *Process) Log() string { return p.log.String() }
 
-// Signal sends a signal; it is no error if the process has ended already.
+// Signal sends a signal. If the process has already ended, Signal returns no error.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %v to %s: %w", sig, p.cmd.Path, err)
@@ -76,14 +77,14 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Kill ends it at once, frozen or not.
+// Kill ends the process immediately, even if the process is stopped.
 func (p *Process) Kill() error {
 	err := p.Signal(syscall.SIGKILL)
 	<-p.done
 	return err
 }
 
-// Stop ends it in order. One that takes too long is killed, and that is an error.
+// Stop ends the process by SIGTERM. If the process takes too long, Stop kills it and returns an error.
 func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return p.failed(err)
@@ -91,7 +92,7 @@ func (p *Process) Stop() error {
 	return p.Wait()
 }
 
-// Wait waits for the end of a process after SIGTERM. A process that does not end is killed, and that is an error.
+// Wait waits for the end of the process after SIGTERM. If the process does not end, Wait kills it and returns an error.
 func (p *Process) Wait() error {
 	select {
 	case <-p.done:

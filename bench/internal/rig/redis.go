@@ -2,7 +2,8 @@ package rig
 
 import "github.com/gomodule/redigo/redis"
 
-// Pipelined sends commands made by command, some thousand deep, and reads the replies.
+// Pipelined sends n commands, which the function command makes, and reads the replies. It sends a few thousand commands before it reads
+// their replies.
 func Pipelined(c redis.Conn, n int, command func(i int) (name string, args []any)) error {
 	const depth = 2000
 	for lo := 0; lo < n; lo += depth {

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Report prints results, as Markdown that can be read as it is, and collects missed requirements.
+// Report prints results as Markdown that is also readable on a terminal, and collects missed requirements.
 type Report struct {
 	out    io.Writer
-	text   bytes.Buffer // what goes into the document
+	text   bytes.Buffer // the text for the document
 	missed []error
 }
 
-// NewReport prints to out.
+// NewReport returns a Report that prints to out.
 func NewReport(out io.Writer) *Report { return &Report{out: out} }
 
-// Progress prints a line for the person who waits, not for the document.
+// Progress prints a line for the person who waits. The line does not become part of the document.
 func (r *Report) Progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // Printf prints a line.
@@ -40,7 +40,7 @@ func (r *Report) Want(ok bool, format string, args ...any) {
 	r.Printf("- %s", line)
 }
 
-// Verdict is the error of the missed requirements, or nil.
+// Verdict returns the error of the missed requirements, or nil.
 func (r *Report) Verdict() error { return errors.Join(r.missed...) }
 
 // WriteInto replaces the text in a document between the two comments of a make target. Sections that this run did not measure stay as
@@ -63,7 +63,7 @@ func (r *Report) WriteInto(name, target string) error {
 // heading begins a section.
 const heading = "### "
 
-// merged is the text of a run, and the sections of an older text that it does not have.
+// merged returns the text of a run, together with the sections of an older text that the run does not have.
 func merged(old, text string) string {
 	if !strings.Contains(text, "\n"+heading) {
 		return text
@@ -85,7 +85,8 @@ func merged(old, text string) string {
 
 type section struct{ title, text string }
 
-// cut cuts a text into its sections, and gives each the lines before the first: the time and place of the measurement.
+// cut splits a text into its sections. It adds to each section the lines before the first section: the time and the machine of the
+// measurement.
 func cut(text string) (sections []section) {
 	parts := strings.Split("\n"+text, "\n"+heading)
 	measured := strings.TrimSpace(parts[0])
@@ -100,7 +101,7 @@ func cut(text string) (sections []section) {
 	return sections
 }
 
-// WriteWithChart is WriteInto, and writes the chart to a path relative to the document.
+// WriteWithChart works like WriteInto, and also writes the chart to a path relative to the document.
 func (r *Report) WriteWithChart(name, target, chart, svg string) error {
 	return errors.Join(r.WriteInto(name, target),
 		os.WriteFile(filepath.Join(filepath.Dir(name), chart), []byte(svg), 0o644)) //nolint:gosec // everybody may read it

@@ -2,7 +2,7 @@ package rig
 
 import "testing"
 
-// A run of some parts keeps the other sections, each with the day and the machine of its own run.
+// A run of some parts must keep the other sections, each with the day and the machine of its own run.
 func TestSectionsOfOtherRunsStay(t *testing.T) {
 	first := merged("", "1 May, here.\n\n### a\n\n1\n\n### b\n\n2\n")
 	want := "### a\n\n1 May, here.\n\n1\n\n### b\n\n1 May, here.\n\n2\n"

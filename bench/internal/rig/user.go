@@ -16,10 +16,10 @@ type User struct {
 	Seen             time.Time
 }
 
-// BioLength is the length of every User's Bio.
+// BioLength is the length of the Bio of every User.
 const BioLength = 80
 
-// UserOf is always the same for the same id.
+// UserOf returns the row of an id, which is always the same row.
 func UserOf(id int64) User {
 	var bio strings.Builder
 	for seed := uint64(id); bio.Len() < BioLength; {
@@ -35,24 +35,24 @@ func UserOf(id int64) User {
 	}
 }
 
-// Fields are the texts of the columns without the id, by name.
+// Fields returns the names and the texts of the columns, without the id.
 func (u User) Fields() []any {
 	return []any{"name", u.Name, "email", u.Email, "bio", u.Bio, "visits", u.Visits, "seen", u.Seen.Format(time.RFC3339)}
 }
 
-// JSON is the row as one object. Its texts need no escapes.
+// JSON returns the row as one object. The row's texts need no escapes.
 func (u User) JSON(id int64) string {
 	return fmt.Sprintf(`{"id":%d,"name":%q,"email":%q,"bio":%q,"visits":%d,"seen":%q}`,
 		id, u.Name, u.Email, u.Bio, u.Visits, u.Seen.Format(time.RFC3339))
 }
 
-// UsersTable creates the table of users in PostgreSQL; constraint is that of the id.
+// UsersTable returns the statement that creates the table of users in PostgreSQL. constraint is the constraint of the id.
 func UsersTable(name, constraint string) string {
 	return fmt.Sprintf("CREATE TABLE %s (id bigint %s, name text NOT NULL, email text NOT NULL, bio text NOT NULL, "+
 		"visits bigint NOT NULL, seen timestamptz NOT NULL)", name, constraint)
 }
 
-// AsTheyArrive are n of the ids from 1 to of, in the order of changes: a random one. The order is the same every time.
+// AsTheyArrive returns n of the ids from 1 to of, in the order of changes. The order is random, but the same in every run.
 func AsTheyArrive(n, of int) []int64 {
 	ids := make([]int64, of)
 	for i := range ids {
@@ -63,7 +63,7 @@ func AsTheyArrive(n, of int) []int64 {
 	return slices.Clone(ids[:n])
 }
 
-// InKeyOrder are the same ids, sorted.
+// InKeyOrder returns the same ids, sorted.
 func InKeyOrder(n, of int) []int64 {
 	ids := AsTheyArrive(n, of)
 	slices.Sort(ids)
