@@ -9,10 +9,11 @@ import (
 	"baton/internal/testsupport/ranout"
 )
 
-// pollMost is the longest pause of await: what takes long is asked for less often.
+// pollMost limits the pause between two calls of ok in await. The pauses grow with the time that await has waited.
 const pollMost = 50 * time.Millisecond
 
-// await asks until ok is nil. The error says what was waited for, and why not.
+// await calls the function ok until that function returns nil. The error of await names the event and contains the last error of that
+// function.
 func await(within time.Duration, what string, ok func() error) error {
 	deadline := time.Now().Add(within)
 	for pause := pollReady; ; pause = min(pause+pollReady, pollMost) {
@@ -21,14 +22,14 @@ func await(within time.Duration, what string, ok func() error) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s it is still not so that %s: %w", within, what, err)
+			return fmt.Errorf("after %s this is still not true: %s: %w", within, what, err)
 		}
 		time.Sleep(pause)
 	}
 }
 
-// Await waits for ok, and fails the test after a minute: a declared wait that ran out, for which
-// test/suite tries the test again (package ranout). shown is logged with the failure, as it is by then.
+// Await waits until the function ok returns true, and fails the test after a minute. If a test fails at this time limit, test/suite runs
+// the test again (see package ranout). If Await fails, it also logs the values in shown.
 func Await(t testing.TB, what string, ok func() bool, shown ...fmt.Stringer) {
 	t.Helper()
 	notYet := errors.New("not yet")
@@ -46,7 +47,7 @@ func Await(t testing.TB, what string, ok func() bool, shown ...fmt.Stringer) {
 	ranout.Fatal(t, what, "waited a minute in vain for "+what)
 }
 
-// AwaitNoError is Await for what can say why it is not so yet.
+// AwaitNoError waits like Await until ok returns nil. The error of ok says why the condition does not hold yet.
 func AwaitNoError(t testing.TB, what string, ok func() error) {
 	t.Helper()
 	if err := await(time.Minute, what, ok); err != nil {
@@ -54,7 +55,7 @@ func AwaitNoError(t testing.TB, what string, ok func() error) {
 	}
 }
 
-// Receive is Await for what comes by a channel. A closed channel gives the zero value.
+// Receive waits like Await for a value from a channel, and returns the value. If the channel is closed, Receive returns the zero value.
 func Receive[T any](t testing.TB, what string, from <-chan T, shown ...fmt.Stringer) T {
 	t.Helper()
 	select {

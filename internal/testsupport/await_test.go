@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// failure is a test that keeps what it is told, and fails alone.
+// failure is a testing.TB that records its failure, so that the real test does not fail.
 type failure struct {
 	testing.TB
 	text string

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Certify writes a certificate for 127.0.0.1 that vouches for itself, and its key.
+// Certify writes a self-signed certificate for 127.0.0.1 and its key.
 func Certify(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
 	certify(t, cert, key, serial, "baton", []net.IP{net.IPv4(127, 0, 0, 1)})
 }
 
-// CertifyCommonName is Certify for a host that is the certificate's common name alone.
+// CertifyCommonName is like Certify, but the certificate names the host only in its common name.
 func CertifyCommonName(t *testing.T, cert, key, host string) {
 	t.Helper()
 	certify(t, cert, key, 1, host, nil)

@@ -9,14 +9,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Client is a program that uses a Redis of a test: a producer, most likely. What it asks
-// must succeed.
+// Client is a program that uses the Redis of a test, such as a producer. If a command fails, the test fails.
 type Client struct {
 	T    testing.TB
 	Conn redis.Conn
 }
 
-// Client is a new one, on a connection of its own.
+// Client returns a new Client with its own connection.
 func (r *Redis) Client(t testing.TB) Client { return Client{T: t, Conn: r.Conn()} }
 
 // Do runs a command.
@@ -29,7 +28,7 @@ func (c Client) Do(name string, args ...any) any {
 	return reply
 }
 
-// Send sends a command; the next Do reads its reply.
+// Send sends a command, and the next Do reads the reply to the command.
 func (c Client) Send(name string, args ...any) {
 	c.T.Helper()
 	if err := c.Conn.Send(name, args...); err != nil {
@@ -57,11 +56,10 @@ func (c Client) Num(name string, args ...any) int64 {
 	return n
 }
 
-// Long is set by `make test-long`: what is drawn at random is drawn more often.
+// Long is true in `make test-long`. It lets tests make more random draws.
 var Long = os.Getenv("BATON_TEST_LONG") != ""
 
-// Often is how often a test does what it draws at random: n times in `make test-long`, else
-// a quarter of that.
+// Often returns how many random draws a test makes: n in `make test-long`, otherwise a quarter of n.
 func Often(n int) int {
 	if Long {
 		return n
@@ -69,8 +67,8 @@ func Often(n int) int {
 	return max(1, n/4)
 }
 
-// Calls is how often each command was carried out so far, those of scripts included, but for
-// INFO. The server's statistics are as they were.
+// Calls returns how often the server has run each command so far, including commands in scripts. It does not count INFO, and does not reset
+// the server's statistics.
 func (c Client) Calls() map[string]int64 {
 	c.T.Helper()
 	calls := map[string]int64{}
@@ -89,7 +87,7 @@ func (c Client) Calls() map[string]int64 {
 	return calls
 }
 
-// CallsOf is how often each command was carried out while do ran.
+// CallsOf returns how often the server ran each command while the function do ran.
 func (c Client) CallsOf(do func()) map[string]int64 {
 	c.T.Helper()
 	before := c.Calls()

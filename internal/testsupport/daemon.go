@@ -15,37 +15,36 @@ import (
 )
 
 const (
-	readyWithin = 2 * time.Minute // generous: two cores may run everything at once, also the copy of a Galera member
+	readyWithin = 2 * time.Minute // a long time, because two cores may run all tests at once, and one of them may copy a Galera member
 	pollReady   = 10 * time.Millisecond
 	portTries   = 5
 )
 
-// errExited: the server ended before it was ready.
+// errExited means that the server ended before it was ready.
 var errExited = errors.New("server ended before it was ready")
 
-// Daemon is one server on loopback with its own port and directory. Its methods
-// may be called by one goroutine at a time or many; they take turns.
+// Daemon is one server on loopback with its own port and directory. Several goroutines may call its methods at once, because a mutex guards
+// them.
 type Daemon struct {
 	name string
 	port int
 	dir  *ground.Dir
 	cred *syscall.Credential
 	argv func(port int) []string
-	// before, if set, writes what the server reads before it starts.
+	// before, if set, writes the files that the server reads at its start.
 	before func(port int) error
-	// ready asks the server for a sign of life, and that it is ours: another
-	// process may have taken the port.
+	// ready returns nil if the server answers and is our server, because another process may have taken the port.
 	ready func(ctx context.Context, d *Daemon) error
-	// stop is the signal of a quick but orderly end.
+	// stop is the signal that ends the server quickly but in order.
 	stop syscall.Signal
 
 	mu   sync.Mutex
 	proc *child.Process
-	// touched: somebody has killed, frozen or restarted it.
+	// touched is true if a test has killed, frozen or restarted the server.
 	touched bool
 }
 
-// start picks ports until the server runs.
+// start tries to start the server on one free port after the other until the server runs. It gives up after portTries ports.
 func (d *Daemon) start() error {
 	var err error
 	for range portTries {
@@ -91,17 +90,17 @@ func (d *Daemon) launch() error {
 	}
 }
 
-// Addr is host:port.
+// Addr returns the server's host:port.
 func (d *Daemon) Addr() string { return loopback(d.port) }
 
-// Pid is the process id of the server that runs now or ran last.
+// Pid returns the process id of the server that runs now or ran last.
 func (d *Daemon) Pid() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.proc.Pid()
 }
 
-// Kill ends the server with SIGKILL, children included: a crash.
+// Kill ends the server and its children with SIGKILL, like a crash.
 func (d *Daemon) Kill() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,8 +108,7 @@ func (d *Daemon) Kill() error {
 	return killTree(d.proc)
 }
 
-// Restart starts the server again on the same port and directory. A server that
-// still runs is killed first.
+// Restart starts the server again on the same port and directory. It first kills a server that still runs.
 func (d *Daemon) Restart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +116,7 @@ func (d *Daemon) Restart() error {
 	if err := killTree(d.proc); err != nil {
 		return err
 	}
-	// The port, or a dying backend's shared memory, may need a moment to be free.
+	// The port, or the shared memory of a dying PostgreSQL backend, may become free only after a moment, so there are several attempts.
 	var err error
 	for range portTries {
 		if err = d.launch(); !errors.Is(err, errExited) {
@@ -129,8 +127,7 @@ func (d *Daemon) Restart() error {
 	return err
 }
 
-// Freeze stops the server's processes where they are (SIGSTOP): connections stay
-// open and nobody answers.
+// Freeze stops the server's processes with SIGSTOP: connections stay open and get no answers.
 func (d *Daemon) Freeze() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,7 +135,7 @@ func (d *Daemon) Freeze() error {
 	return signalTree(d.proc, syscall.SIGSTOP)
 }
 
-// Thaw lets a frozen server go on.
+// Thaw lets a frozen server continue.
 func (d *Daemon) Thaw() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,24 +19,24 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-// NULL is how Rows shows an SQL null.
+// NULL is the text that Rows returns for an SQL null.
 const NULL = "NULL"
 
-// SQLDaemon is a PostgreSQL or MariaDB for programs that are not tests.
+// SQLDaemon is a PostgreSQL or MariaDB server for programs that are not tests.
 type SQLDaemon struct {
 	*Daemon
 	engine engine
 	made   atomic.Int64
 
 	mu    sync.Mutex
-	admin *sql.DB     // kept open for the tests that share this server; else nil
-	free  []*Database // empty ones, for the next tests
+	admin *sql.DB     // kept open for the tests that share this server; otherwise nil
+	free  []*Database // empty databases for the next tests
 }
 
-// engine is what differs between the two servers.
+// engine contains the differences between PostgreSQL and MariaDB.
 type engine struct {
 	driver string
-	// dsn is what a program under test is given, for an address and a database.
+	// dsn returns the DSN that a program under test gets, from an address and the name of a database.
 	dsn func(addr, database string) string
 	// admin opens a connection that may create and drop databases.
 	admin func() (*sql.DB, error)
@@ -44,7 +44,7 @@ type engine struct {
 	open   func(dsn string) (*sql.DB, error)
 	create func(name string) string
 	drop   func(ctx context.Context, c *sql.DB, name string) error
-	// reset, if set, empties a database, and costs less than drop and create.
+	// reset, if set, empties a database. It takes less time than drop and create.
 	reset func(ctx context.Context, admin *sql.DB, db *Database) error
 }
 
@@ -74,7 +74,8 @@ func (d *SQLDaemon) CreateDatabase(ctx context.Context) (*Database, error) {
 	return d.reach(name, "")
 }
 
-// reach opens a database that is there. The parameters are for the test's own connections.
+// reach opens connections to an existing database of this server. The argument parameters is added to the DSN only for the test's own
+// connections.
 func (d *SQLDaemon) reach(name, parameters string) (_ *Database, err error) {
 	db := &Database{Driver: d.engine.driver, DSN: d.engine.dsn(d.Addr(), name), name: name, server: d}
 	if db.db, err = d.engine.open(db.DSN + parameters); err != nil {
@@ -83,8 +84,7 @@ func (d *SQLDaemon) reach(name, parameters string) (_ *Database, err error) {
 	return db, nil
 }
 
-// Close forgets the database: it is dropped, with whoever is still connected.
-// A server that is down keeps it.
+// Close ends the connections to the database and drops it. If the server is down, the database stays.
 func (db *Database) Close(ctx context.Context) error {
 	if err := db.db.Close(); err != nil || db.server == nil || db.server.proc.Exited() {
 		return err
@@ -96,7 +96,7 @@ func (db *Database) Close(ctx context.Context) error {
 	return nil
 }
 
-// administer does something that needs the rights to create and drop databases.
+// administer calls the function do with a connection that has the right to create and drop databases.
 func (d *SQLDaemon) administer(do func(admin *sql.DB) error) error {
 	d.mu.Lock()
 	admin := d.admin
@@ -112,7 +112,7 @@ func (d *SQLDaemon) administer(do func(admin *sql.DB) error) error {
 	return do(admin)
 }
 
-// SQLite is a file of this test with write-ahead logging.
+// SQLite returns an SQLite database in a file of this test, with write-ahead logging.
 func SQLite(t testing.TB) *Database {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")
@@ -122,14 +122,14 @@ func SQLite(t testing.TB) *Database {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	d := &Database{Driver: "sqlite", DSN: path, db: db, t: t}
-	d.Exec(t, "PRAGMA user_version = 1") // makes the file, which remembers WAL
+	d.Exec(t, "PRAGMA user_version = 1") // creates the file, which stores the WAL mode
 	return d
 }
 
-// Exec runs one statement, or several without arguments.
+// Exec runs one statement. Without arguments it may also run several statements.
 func (db *Database) Exec(t testing.TB, query string, args ...any) {
 	t.Helper()
-	if db.Driver == "mysql" && HasDialect(DialectMySQL) { // whose collation without padding has another name
+	if db.Driver == "mysql" && HasDialect(DialectMySQL) { // in MySQL the collation without padding has another name
 		query = strings.ReplaceAll(query, "utf8mb4_nopad_bin", "utf8mb4_0900_bin")
 	}
 	if _, err := db.db.ExecContext(t.Context(), query, args...); err != nil {
@@ -137,7 +137,25 @@ func (db *Database) Exec(t testing.TB, query string, args ...any) {
 	}
 }
 
-// Rows runs a query and returns its rows as text. A null is NULL.
+// Hold runs a statement in a transaction. The transaction keeps its locks until the function release rolls it back.
+func (db *Database) Hold(t testing.TB, query string) (release func()) {
+	t.Helper()
+	tx, err := db.db.BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = tx.ExecContext(t.Context(), query)
+	}
+	if err != nil {
+		t.Fatalf("%s: %s: %v", db.Driver, query, err)
+	}
+	return func() {
+		t.Helper()
+		if err := tx.Rollback(); err != nil {
+			t.Fatalf("%s: roll back %s: %v", db.Driver, query, err)
+		}
+	}
+}
+
+// Rows runs a query and returns its rows as text. An SQL null becomes the constant NULL.
 func (db *Database) Rows(t testing.TB, query string, args ...any) [][]string {
 	t.Helper()
 	got, err := db.Query(t.Context(), query, args...)
@@ -147,7 +165,7 @@ func (db *Database) Rows(t testing.TB, query string, args ...any) [][]string {
 	return got
 }
 
-// Query is Rows with an error, for use outside the test's goroutine.
+// Query is like Rows but returns an error, so that it can be called outside the test's goroutine.
 func (db *Database) Query(ctx context.Context, query string, args ...any) ([][]string, error) {
 	rows, err := db.db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -180,7 +198,7 @@ func (db *Database) Query(ctx context.Context, query string, args ...any) ([][]s
 	return all, rows.Err()
 }
 
-// Addr is the host:port of the server, or of the pooler before it.
+// Addr returns the host:port of the server, or of the pooler in front of the server.
 func (db *Database) Addr() string {
 	if db.pooler != nil {
 		return db.pooler.Addr()
@@ -188,16 +206,16 @@ func (db *Database) Addr() string {
 	return db.server.Addr()
 }
 
-// DSNThrough is the DSN by way of a proxy to Addr.
+// DSNThrough returns the DSN for a connection through the proxy p.
 func (db *Database) DSNThrough(p *Proxy) string { return db.server.engine.dsn(p.Addr(), db.name) }
 
-// Proxy is a new proxy in front of Addr.
+// Proxy returns a new proxy that forwards connections to the address db.Addr().
 func (db *Database) Proxy() *Proxy {
 	db.t.Helper()
 	return NewProxy(db.t, db.Addr())
 }
 
-// Server is the test's own server. Only StartPostgres and StartMariaDB have one.
+// Server returns the test's own server. Only the databases of StartPostgres and StartMariaDB have one.
 func (db *Database) Server() *Server {
 	if db.own == nil {
 		db.t.Helper()
@@ -206,7 +224,7 @@ func (db *Database) Server() *Server {
 	return db.own
 }
 
-// database makes a database of this test on d, which many tests share.
+// database returns an empty database for this test on the server d, which many tests share.
 func (d *SQLDaemon) database(t testing.TB) *Database {
 	t.Helper()
 	db, err := d.borrow(t.Context())
@@ -224,7 +242,7 @@ func (d *SQLDaemon) database(t testing.TB) *Database {
 	return db
 }
 
-// borrow returns an empty database: a new one, or one that an earlier test had.
+// borrow returns an empty database: a new one, or a database that an earlier test has given back.
 func (d *SQLDaemon) borrow(ctx context.Context) (*Database, error) {
 	db, err := d.takeFree()
 	if db == nil && err == nil {
@@ -233,7 +251,7 @@ func (d *SQLDaemon) borrow(ctx context.Context) (*Database, error) {
 	return db, err
 }
 
-// takeFree returns nil if no database is free.
+// takeFree returns an empty database that an earlier test has given back, or nil if there is none.
 func (d *SQLDaemon) takeFree() (*Database, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,8 +271,7 @@ func (d *SQLDaemon) takeFree() (*Database, error) {
 	return db, nil
 }
 
-// giveBack empties a database for the next test, with whoever is still connected thrown out.
-// It drops one that cannot be made as new.
+// giveBack ends all connections to a database and empties it for the next test. If the database cannot be emptied, giveBack drops it.
 func (d *SQLDaemon) giveBack(ctx context.Context, db *Database) error {
 	if d.engine.reset == nil || d.proc.Exited() {
 		return db.Close(ctx)
@@ -270,7 +287,7 @@ func (d *SQLDaemon) giveBack(ctx context.Context, db *Database) error {
 	return nil
 }
 
-// private makes a database on a server that this test alone has.
+// private starts a server for this test alone, and returns a database on it.
 func private(t testing.TB, run func(dir string) (*SQLDaemon, error)) *Database {
 	t.Helper()
 	d, err := run("")
@@ -282,13 +299,13 @@ func private(t testing.TB, run func(dir string) (*SQLDaemon, error)) *Database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.db.Close() }) // the server goes with it: nothing to drop
+	t.Cleanup(func() { _ = db.db.Close() }) // the server is stopped as well, so the database need not be dropped
 	db.t, db.own = t, &server
 	return db
 }
 
-// fillData makes the files of an empty server in data. Within a run of the suite the first
-// server of a kind makes them, which takes seconds, and the others copy.
+// fillData makes the files of an empty server in the directory data. In a run of the whole suite, only the first server of a kind makes
+// these files, which takes seconds. Later servers of that kind copy the files.
 func fillData(kind, data string, cred *syscall.Credential, initialize func(dir string) error) error {
 	model, shared, err := ground.Once(kind, func(dir string) error {
 		if cred != nil {

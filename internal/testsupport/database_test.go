@@ -90,7 +90,7 @@ func TestNothingOfATestIsLeftForTheNext(t *testing.T) {
 			})
 			db := shared[driver](t)
 			for _, query := range litter {
-				db.Exec(t, query) // nothing is there already
+				db.Exec(t, query) // no object exists yet
 			}
 			if driver == "postgres" {
 				db.Exec(t, "RESET ALL; SELECT pg_advisory_unlock(1)")
@@ -104,7 +104,7 @@ func TestNothingOfATestIsLeftForTheNext(t *testing.T) {
 	}
 }
 
-// A setting of the database outlives what is in it: such a database is not used again.
+// A setting of a database remains when its objects are dropped, so no other test gets a database with such a setting.
 func TestDatabaseThatCannotBeMadeAsNewIsDropped(t *testing.T) {
 	var dsn string
 	t.Run("first", func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestOpenTransactionEndsWithItsTest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = open.Close() }) // runs before the end of the database, but does not end the transaction
+			t.Cleanup(func() { _ = open.Close() }) // runs before the database is given back, but does not end the transaction
 			if tx, err = open.Begin(); err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +166,7 @@ func TestPrivateServersSurviveAKillAndAnswerOnceThawed(t *testing.T) {
 				t.Fatalf("rows after a crash: %v, want 1", got)
 			}
 
-			// A backend of PostgreSQL is a process of its own: it must stop too.
+			// Each backend of PostgreSQL is a separate process, so Freeze must stop it as well.
 			db.Server().Freeze()
 			answered := make(chan error, 1)
 			go func() {

@@ -2,19 +2,17 @@
 // PostgreSQL and MariaDB from the system's packages, SQLite files, and a TCP
 // proxy that breaks connections on purpose.
 //
-// A test has its server to itself: a port on loopback, a temporary directory, and
-// durable settings left on, so that a test that kills one is honest. It dies
-// with the process that started it, also when that one is killed with SIGKILL.
-// A Redis or Cluster that a test leaves as it found it is emptied and serves the
-// next one; of PostgreSQL and MariaDB tests share one server, with a database each.
+// Each server has its own port on loopback and its own temporary directory. The server's settings keep acknowledged data, because otherwise
+// a kill would lose data that a real server keeps. The server ends with the process that started the server, even if SIGKILL ends that
+// process. Each test has its own Redis or Cluster. If the test has changed only what can be restored, the server is emptied and serves the
+// next test. Tests share one PostgreSQL and one MariaDB server, and each test has its own database there.
 //
 //	Daemon, SQLDaemon   servers with error returns, for programs such as benchmarks
-//	Redis, Database     the same bound to a test, which fails when anything goes wrong
+//	Redis, Database     the same servers for a test, which fails if an operation fails
 //	Sentinel            a master with two replicas and three Sentinels
 //	RedisCluster        three masters with a replica each
-//	Proxy               cut, refuse, hang, lose one request or one reply
-//	Program             a program of this module, built once a test process
+//	Proxy               can cut, refuse or hang connections, and lose one request or one reply
+//	Program             a program of this module, built once per test process
 //
-// A server that is not installed fails the test and names the remedy; nothing
-// is ever skipped.
+// If a server is not installed, the test fails with a message that says how to install it. No test is skipped.
 package testsupport

@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// Galera is a cluster of MariaDB servers: each takes writes, and a transaction is certified
-// against those of the others when it commits.
+// Galera is a cluster of MariaDB servers that all accept writes. When a transaction commits, the cluster checks that the transaction does
+// not conflict with transactions of the other servers.
 type Galera struct {
-	// Members are one database, each by another server. Kill, Freeze and Restart them by
-	// their Server: one that starts again gets what it has missed from another.
+	// Members contains the database as each server shows it. Use the Server of a member to kill, freeze or restart it. After a restart a
+	// member gets the missed changes from another member.
 	Members []*Database
 
 	t    testing.TB
-	name string // of the database
+	name string // name of the database
 }
 
-// galeraSyncWait makes a statement of the test wait until its member has applied what the
-// others have committed (1: reads, 4: INSERT; 2, UPDATE and DELETE, would wait half a minute
-// while a member is being cut off). baton's own connections do not wait.
+// galeraSyncWait makes a statement of the test wait until its member has applied all commits of the other members (1: reads, 4: INSERT).
+// The value does not contain 2 (UPDATE and DELETE), because these statements would wait for half a minute while a member is being cut off.
+// baton's own connections do not wait.
 const galeraSyncWait = "?wsrep_sync_wait=5"
 
-// StartGalera starts a cluster of this test alone, and returns when all members have joined.
+// StartGalera starts a cluster for this test alone, and returns when all members have joined.
 func StartGalera(t testing.TB, members int) *Galera {
 	t.Helper()
 	provider, err := galeraProvider()
@@ -47,11 +47,11 @@ func StartGalera(t testing.TB, members int) *Galera {
 	begun := false
 	for i, port := range ports {
 		d, err := runMariaDB("", mariaDB{
-			empty: i > 0, // it gets its data from a member
+			empty: i > 0, // a further member gets its data from the first one
 			options: func() []string {
 				o := []string{
 					"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-on=ON", "--wsrep-provider=" + provider, "--wsrep-sst-method=rsync",
-					"--loose-plugin-wsrep-provider=OFF", // or MariaDB 11 lets nobody isolate a member
+					"--loose-plugin-wsrep-provider=OFF", // otherwise no member of MariaDB 11 can be isolated
 					"--wsrep-cluster-name=" + strconv.Itoa(ports[0]), "--wsrep-node-name=" + strconv.Itoa(i), "--wsrep-node-address=" + loopback(port),
 					"--wsrep-cluster-address=gcomm://" + strings.Join(addresses, ","),
 					"--wsrep-provider-options=gcache.size=64M;gmcast.listen_addr=tcp://" + loopback(port),
@@ -82,19 +82,18 @@ func StartGalera(t testing.TB, members int) *Galera {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = db.db.Close() }) // its server ends, too
+		t.Cleanup(func() { _ = db.db.Close() }) // needs no drop, because the server ends as well
 		db.t, db.own = t, &own
 		g.Members = append(g.Members, db)
 	}
 	return g
 }
 
-// Cut keeps a member from hearing the others, and them from hearing it, until Mend: it is
-// in no majority, and refuses what it is asked.
+// Cut separates a member from the others in both directions, until Mend is called. The member then has no majority and rejects statements.
 func (g *Galera) Cut(member int) { g.t.Helper(); g.isolate(member, 1) }
 
-// Mend ends Cut, and returns when all members are one cluster again: without it the others
-// may have had no majority either.
+// Mend ends the effect of Cut, and returns when all members form one cluster again. Mend waits for all members, because the other members
+// may have lost their majority too.
 func (g *Galera) Mend(member int) {
 	g.t.Helper()
 	g.isolate(member, 0)
@@ -129,7 +128,7 @@ func (g *Galera) isolate(member, yes int) {
 	}
 }
 
-// galeraProvider is where the library is that replicates. Debian's package of MariaDB brings it.
+// galeraProvider returns the path of the library that replicates transactions. Debian's package of MariaDB contains it.
 func galeraProvider() (string, error) {
 	for _, pattern := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib*/galera*/libgalera_smm.so", "/usr/lib/libgalera_smm.so"} {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {
@@ -139,7 +138,7 @@ func galeraProvider() (string, error) {
 	return "", errors.New("libgalera_smm.so is missing; it is in the package galera-4 (make test-deps)")
 }
 
-// galeraSynced reports, without an error, that a member is one of a majority and has all data.
+// galeraSynced returns nil if a member belongs to a majority and has all data.
 func galeraSynced(ctx context.Context, socket string) error {
 	db, err := sql.Open("mysql", mariadbAdmin(socket))
 	if err != nil {
@@ -151,7 +150,7 @@ func galeraSynced(ctx context.Context, socket string) error {
 		return err
 	}
 	if state != "Synced" {
-		return fmt.Errorf("it is %s", state)
+		return fmt.Errorf("the wsrep state of the node is %s", state)
 	}
 	return nil
 }

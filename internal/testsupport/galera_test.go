@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What one member has committed all have, also one that was cut off or killed meanwhile.
+// If one member has committed a row, all members have the row, also a member that was cut off or killed at that time.
 func TestAGaleraClusterHasOneState(t *testing.T) {
 	t.Parallel()
 	g := StartGalera(t, 3)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Liar is a server that speaks as a Redis would that is broken, or is none: it answers each command with the next of
-// some lies, and then says no more on that connection.
+// Liar is a server that imitates a broken Redis, or a server of another kind. It answers each command with the next lie of a list. After
+// the last lie it stops answering on that connection.
 type Liar struct {
 	ln     net.Listener
 	lies   []string
@@ -24,8 +24,8 @@ type Liar struct {
 	work  sync.WaitGroup
 }
 
-// NewLiar serves until the test ends. honest has what is answered truly: replies by the name of the command, or by
-// the name and the first argument. What every client says first is always answered.
+// NewLiar starts a Liar that serves until the test ends. The argument honest contains true replies to some commands. Each key is the name
+// of a command, or the name and the first argument. The Liar also gives true replies to the commands that open a connection.
 func NewLiar(t testing.TB, honest map[string]string, lies ...string) *Liar {
 	t.Helper()
 	_, ln, err := listenFree()
@@ -41,10 +41,10 @@ func NewLiar(t testing.TB, honest map[string]string, lies ...string) *Liar {
 	return l
 }
 
-// Addr is where to connect to.
+// Addr returns the address to connect to.
 func (l *Liar) Addr() string { return l.ln.Addr().String() }
 
-// Told is how many lies have been told.
+// Told returns the number of lies told so far.
 func (l *Liar) Told() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Liar) answer(c net.Conn) {
 			return
 		}
 		if !ok {
-			_, _ = io.Copy(io.Discard, r) // until the client has had enough
+			_, _ = io.Copy(io.Discard, r) // until the client closes the connection
 			return
 		}
 	}
@@ -132,12 +132,12 @@ func readWords(r *bufio.Reader) ([]string, error) {
 	return words, err
 }
 
-// GraveLies are replies of false lengths: a client that believes one panics, or has no memory left.
+// GraveLies are replies with false lengths: a client that believes such a length panics or runs out of memory.
 var GraveLies = []string{
 	"$9000000000000000000\r\n",
 	"*9000000000000000000\r\n",
 	"$1000000000000\r\n",
-	"$1000000000000\r\n" + strings.Repeat("x", 128<<10), // it has begun
+	"$1000000000000\r\n" + strings.Repeat("x", 128<<10), // only the beginning arrives
 	"*100000000000\r\n",
 	"$9223372036854775807\r\n",
 	"*9223372036854775807\r\n",
@@ -149,7 +149,7 @@ var GraveLies = []string{
 	strings.Repeat("*4000000\r\n", 100),
 }
 
-// Lies are these, and other replies that no Redis sends.
+// Lies are the GraveLies and other replies that no Redis sends.
 var Lies = append([]string{
 	"$18446744073709551615\r\n",
 	"*18446744073709551617\r\n",
@@ -160,12 +160,12 @@ var Lies = append([]string{
 	"$-\r\n",
 	"$\r\n",
 	"*\r\n",
-	"$536870912\r\nabc", // the longest that a Redis takes, and it never comes
+	"$536870912\r\nabc", // the longest text that a Redis accepts, but only three bytes of it arrive
 	"+" + strings.Repeat("x", 200_000),
 	"-" + strings.Repeat("x", 200_000),
 	":" + strings.Repeat("7", 200_000),
 	":99999999999999999999999\r\n",
-	"%9000000000000000000\r\n", // of the protocol that was not asked for
+	"%9000000000000000000\r\n", // of a protocol version that the client did not ask for
 	"~9000000000000000000\r\n",
 	"=9000000000000000000\r\n",
 	"!9000000000000000000\r\n",

@@ -14,8 +14,8 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-// shared holds the servers that the tests of one process share. It is a variable
-// of the package because a test binary has one process and many entry points.
+// shared holds the servers that the tests of one process share. It is a package variable, because a test binary has many test functions and
+// no other place for a shared value.
 var shared = &sharedServers{redis: redisLeases{servers: map[string][]*RedisDaemon{}}}
 
 type sharedServers struct {
@@ -26,7 +26,7 @@ type sharedServers struct {
 	dirs []*ground.Dir
 }
 
-// lazyServer is started by the first test that asks for it.
+// lazyServer is a server that starts when the first test asks for it.
 type lazyServer struct {
 	once sync.Once
 	d    *SQLDaemon
@@ -46,8 +46,8 @@ func (l *lazyServer) get(t testing.TB, start func(dir string) (*SQLDaemon, error
 	return l.d
 }
 
-// SharedDir makes a directory for what all tests of one process share, such as a
-// program that they run. Main removes it; without Main a later process does.
+// SharedDir makes a directory for files that all tests of one process share, such as a program that they run. Main removes the directory;
+// without Main a later process removes it.
 func SharedDir(name string) (string, error) {
 	d, err := ground.New("", name+"-")
 	if err != nil {
@@ -59,25 +59,23 @@ func SharedDir(name string) (string, error) {
 	return d.Path, nil
 }
 
-// AtOnce has at least n parallel tests of a package run at a time, unless the command
-// line says otherwise: for tests that mostly wait, for leases to end or for servers,
-// and leave the processors idle meanwhile. Call it from TestMain, before Main.
+// AtOnce lets n or more parallel tests of a package run at the same time, unless the command line sets the number. It is for tests that
+// mostly wait for leases or servers, so that the processors are idle. Call it from TestMain, before Main.
 func AtOnce(n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(max(n, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err) // the flag belongs to package testing
 	}
 }
 
-// Main runs a package's tests and stops the servers they shared. Call it from
-// TestMain. Without it the servers die with the process just the same; only
-// their directories stay behind for the next process to remove.
+// Main runs a package's tests and stops the servers that they shared. Call it from TestMain. Without Main the servers also end with the
+// process, but their directories remain until the next process removes them.
 //
-// The programs that the tests start have the usual dispositions of signals, also under nohup.
+// Main restores the default handling of signals for the programs that the tests start, even if this process runs under nohup.
 //
-// It has garbage collected less often, unless the environment says how often: the race
-// detector makes that dear. Programs that the tests run are as they always are.
+// Main makes the garbage collector run less often, because a collection is expensive under the race detector. If the environment sets GOGC,
+// Main does not change it. Programs that the tests start are not affected.
 //
-// ends stop what the package has started beside.
+// After the tests, Main calls the functions in ends, which stop servers that the package itself has started.
 func Main(m *testing.M, ends ...func() error) {
 	child.InheritNoIgnoredSignals()
 	if os.Getenv("GOGC") == "" {

@@ -15,14 +15,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MariaDB is a fresh database on the MariaDB that all tests of this process
-// share. Its user "app" has every right.
+// MariaDB returns an empty database on the MariaDB that all tests of this process share. The user "app" of the server has every right.
 func MariaDB(t testing.TB) *Database {
 	t.Helper()
 	return shared.mariadb(t).database(t)
 }
 
-// StartMariaDB is a fresh database on a MariaDB of this test alone.
+// StartMariaDB returns an empty database on a MariaDB of this test alone.
 func StartMariaDB(t testing.TB) *Database {
 	t.Helper()
 	return private(t, RunMariaDB)
@@ -32,17 +31,17 @@ func StartMariaDB(t testing.TB) *Database {
 // temporary directory if dir is empty. The caller stops it.
 func RunMariaDB(dir string) (*SQLDaemon, error) { return RunMariaDBWith(dir) }
 
-// RunMariaDBWith is RunMariaDB with options of the caller's, such as
-// "--innodb-buffer-pool-size=256M", over those that suit tests.
+// RunMariaDBWith is like RunMariaDB, but with further options of the server, such as "--innodb-buffer-pool-size=256M". The further options
+// override the options that this package sets.
 func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 	return runMariaDB(dir, mariaDB{options: func() []string { return options }, ready: pingMariaDB})
 }
 
-// mariaDB is what servers differ in.
+// mariaDB contains the differences between the servers that runMariaDB starts.
 type mariaDB struct {
-	options func() []string                                // for each start
-	ready   func(ctx context.Context, socket string) error // without an error when it may be used
-	empty   bool                                           // it begins without data and users
+	options func() []string                                // called at each start
+	ready   func(ctx context.Context, socket string) error // returns nil when the server may be used
+	empty   bool                                           // the server starts without data and users
 }
 
 func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
@@ -62,8 +61,7 @@ func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
 	if err != nil {
 		return nil, sd.Fail(err)
 	}
-	// A server that starts removes all temporary tables from the directory of such, also
-	// those of another one.
+	// When a server starts, it removes all temporary tables from its temporary directory, also the tables of another server.
 	temporary, err := sd.Owned("tmp", cred)
 	if err != nil {
 		return nil, sd.Fail(err)
@@ -83,7 +81,7 @@ func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
 			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M"}
 		return slices.Concat(common, f.options, m.options())
 	}
-	// The socket lies in our own directory: whoever answers there is ours.
+	// The socket is in our own directory, so a server that answers there is our server.
 	d.ready = func(ctx context.Context, _ *Daemon) error { return m.ready(ctx, socket) }
 	if err := d.start(); err != nil {
 		return nil, sd.Fail(err)
@@ -98,11 +96,11 @@ func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
 	return s, nil
 }
 
-// flavour is how a MariaDB and a MySQL are started.
+// flavour describes how to start a MariaDB or a MySQL.
 type flavour struct {
 	program string
 	options []string
-	install func(data, temporary string) []string // makes the files of an empty server
+	install func(data, temporary string) []string // returns the command that makes the files of an empty server
 }
 
 func flavourOf(d Dialect) (f flavour, err error) {
@@ -139,8 +137,8 @@ func mariadbEngine(socket string) engine {
 	}
 }
 
-// openMariaDB is for the test's own statements: several at once are allowed, and
-// a connection that a killed server cut is no news.
+// openMariaDB opens connections for the test's own statements. The pool allows several connections at a time. The driver does not log that
+// a killed server has cut a connection.
 func openMariaDB(dsn string) (*sql.DB, error) {
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -166,11 +164,10 @@ func pingMariaDB(ctx context.Context, socket string) error {
 	return db.PingContext(ctx)
 }
 
-// dropMariaDB first ends the connections that are still using the database: DROP
-// would wait for their transactions.
+// dropMariaDB ends the connections to the database before it drops the database, because DROP would wait for their transactions.
 func dropMariaDB(ctx context.Context, c *sql.DB, name string) error {
 	processes := "information_schema.processlist"
-	if HasDialect(DialectMySQL) { // which shows no statement there that has an emoji in it, but fails
+	if HasDialect(DialectMySQL) { // MySQL's information_schema.processlist fails if a statement contains an emoji
 		processes = "performance_schema.processlist"
 	}
 	ids, err := c.QueryContext(ctx, "SELECT id FROM "+processes+" WHERE db = ?", name)
@@ -183,7 +180,7 @@ func dropMariaDB(ctx context.Context, c *sql.DB, name string) error {
 		if err := ids.Scan(&id); err != nil {
 			return err
 		}
-		_, _ = c.ExecContext(ctx, "KILL "+strconv.FormatInt(id, 10)) // it may have left by itself
+		_, _ = c.ExecContext(ctx, "KILL "+strconv.FormatInt(id, 10)) // the connection may have ended by itself
 	}
 	if err := ids.Err(); err != nil {
 		return err

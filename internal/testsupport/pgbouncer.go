@@ -16,31 +16,29 @@ import (
 	"testing"
 )
 
-// PgBouncer is the DSN of a PostgreSQL database by way of a PgBouncer of this test. It takes turns
-// with its connections to the server: two transactions in a row have different ones. mode is its
-// pool_mode.
+// PgBouncer returns the DSN of a PostgreSQL database behind a PgBouncer of this test. The PgBouncer rotates its connections to the server,
+// so that two consecutive transactions use different connections. mode is the PgBouncer's pool_mode.
 func PgBouncer(t testing.TB, db *Database, mode string) string {
 	t.Helper()
 	return db.behind(t, mode).DSN
 }
 
-// Pooled is an empty database of a PostgreSQL behind a PgBouncer in transaction mode. The test's own
-// statements go past the PgBouncer.
+// Pooled returns an empty PostgreSQL database behind a PgBouncer in transaction mode. The test's own statements bypass the PgBouncer.
 func Pooled(t testing.TB) *Database {
 	t.Helper()
 	return Postgres(t).behind(t, "transaction")
 }
 
-// StartPooled is Pooled with a PostgreSQL of this test alone.
+// StartPooled is like Pooled, but starts a PostgreSQL for this test alone.
 func StartPooled(t testing.TB) *Database {
 	t.Helper()
 	return StartPostgres(t).behind(t, "transaction")
 }
 
-// Pooler is the PgBouncer before a database of Pooled or StartPooled.
+// Pooler returns the PgBouncer in front of a database of Pooled or StartPooled.
 func (db *Database) Pooler() *Pooler { return db.pooler }
 
-// behind is the same database with the address of a PgBouncer.
+// behind starts a PgBouncer in front of db. It returns a copy of db that has the address of the PgBouncer.
 func (db *Database) behind(t testing.TB, mode string) *Database {
 	t.Helper()
 	d, err := runPgBouncer(db.DSN, mode)
@@ -57,13 +55,13 @@ func (db *Database) behind(t testing.TB, mode string) *Database {
 // Pooler is a PgBouncer whose settings can be changed.
 type Pooler struct {
 	*Daemon
-	ini string // path of the file of settings, without its port
+	ini string // path of the file of settings, without the port
 
 	mu       sync.Mutex
 	settings map[string]string
 }
 
-// Set changes a setting of a PgBouncer that runs, or is started again later.
+// Set changes a setting of the PgBouncer. If the PgBouncer does not run, the setting takes effect at its next start.
 func (p *Pooler) Set(name, value string) error {
 	p.mu.Lock()
 	p.settings[name] = value
@@ -76,7 +74,7 @@ func (p *Pooler) Set(name, value string) error {
 	return p.proc.Signal(syscall.SIGHUP)
 }
 
-// write writes the file of settings. PgBouncer reads a file whole when it is told to.
+// write writes all settings to the configuration file, because PgBouncer reads the whole file on a reload.
 func (p *Pooler) write(port int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +88,7 @@ func (p *Pooler) write(port int) error {
 	return os.WriteFile(p.ini+strconv.Itoa(port), []byte(text.String()), 0o644)
 }
 
-// serverPort is the port of the PostgreSQL among the settings.
+// serverPort is the key in Pooler.settings of the port at which the PostgreSQL listens.
 const serverPort = "port"
 
 func runPgBouncer(dsn, mode string) (*Pooler, error) {
@@ -102,7 +100,7 @@ func runPgBouncer(dsn, mode string) (*Pooler, error) {
 	if err != nil {
 		return nil, err
 	}
-	cred, err := credentialOf("postgres") // it refuses to run as root
+	cred, err := credentialOf("postgres") // PgBouncer refuses to run as root
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +120,7 @@ func runPgBouncer(dsn, mode string) (*Pooler, error) {
 	p.settings = map[string]string{
 		serverPort: server.Port(), "listen_addr": "127.0.0.1", "unix_socket_dir": "", "auth_type": "trust", "auth_file": users, "pool_mode": mode,
 		"admin_users": "app",
-		// Two transactions in a row have different sessions of the server.
+		// With these settings two consecutive transactions use different sessions of the server.
 		"server_round_robin": "1", "min_pool_size": "3", "default_pool_size": "12",
 	}
 	p.before = p.write
@@ -134,7 +132,7 @@ func runPgBouncer(dsn, mode string) (*Pooler, error) {
 	return p, nil
 }
 
-// answers asks the PgBouncer at an address itself: the PostgreSQL may be down.
+// answers returns nil if the PgBouncer at an address answers. It asks the PgBouncer's own database, because the PostgreSQL may be down.
 func answers(ctx context.Context, addr string) error {
 	db, err := sql.Open("pgx", "postgres://app@"+addr+"/pgbouncer?sslmode=disable&default_query_exec_mode=simple_protocol")
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"testing"
 )
 
-// Ports come from below Linux' ephemeral range (32768 and up). In that range a
-// client that keeps dialling a server that is down can be given the very port as
-// its own: it then holds a connection with itself, and the server cannot restart.
+// lowPort and highPort limit the ports of test servers, below Linux' ephemeral range (32768 and up). In that range a client that keeps
+// dialling a stopped server can get the server's port as its own port. The client is then connected to itself, and the server cannot
+// restart.
 const lowPort, highPort = 15000, 32000
 
-// freePort finds a port on loopback that nobody listens on. It is this process' own until
-// that ends, as far as tests go; another program may still take it before the caller does:
-// callers try again with another one.
+// freePort finds a port on loopback without a listener. No other test gets the port while this process runs. Another program may still take
+// the port before the caller uses it; the caller then tries another port.
 func freePort() (int, error) {
 	port, ln, err := listenFree()
 	if err != nil {
@@ -27,8 +26,7 @@ func freePort() (int, error) {
 	return port, ln.Close()
 }
 
-// FreeAddr is a host:port on loopback that nobody listens on, for a program that is to be
-// found there again after a restart.
+// FreeAddr returns a host:port on loopback without a listener, for a program that uses the same address again after a restart.
 func FreeAddr(t testing.TB) string {
 	t.Helper()
 	port, err := freePort()
@@ -55,9 +53,9 @@ func listenFree() (int, net.Listener, error) {
 	return 0, nil, fmt.Errorf("no free port on loopback between %d and %d", lowPort, highPort)
 }
 
-// reserve keeps other tests, also those of other processes, from a port: its server may be
-// down for a while, and is to be found there again. It reports false if somebody has it.
-// A name in the kernel does it, which is gone with the process.
+// reserve reserves a port for this process, so that no other test uses it, in this or another process. The server of that port may be down
+// for a while and needs the port again. reserve returns false if another test has the port. The reservation is an abstract Unix socket,
+// which ends with the process.
 func reserve(port int) bool {
 	ln, err := net.Listen("unix", fmt.Sprintf("@baton-test-port-%d", port))
 	if err != nil {
@@ -67,7 +65,7 @@ func reserve(port int) bool {
 	return true
 }
 
-// reserved are the names of this process' ports: a listener that nobody refers to is closed.
+// reserved contains the listeners that reserve has opened, because a listener without a reference would be closed.
 var reserved sync.Map
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A server that is down for a while finds its port again: no other test has been given it,
-// whichever process that runs in.
+// A server that is down for a while can use its port again, because no other test gets the port, also not a test in another process.
 func TestAPortBelongsToOneProcess(t *testing.T) {
 	const asks = "BATON_TEST_ASKS_FOR_PORT"
 	if text := os.Getenv(asks); text != "" {

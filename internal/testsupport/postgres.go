@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// Postgres is a fresh database on the PostgreSQL that all tests of this process
-// share. Its user "app" owns it and is no superuser.
+// Postgres returns an empty database on the PostgreSQL that all tests of this process share. The user "app" owns the database and is no
+// superuser.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	return shared.postgres(t).database(t)
 }
 
-// StartPostgres is a fresh database on a PostgreSQL of this test alone.
+// StartPostgres returns an empty database on a PostgreSQL of this test alone.
 func StartPostgres(t testing.TB) *Database {
 	t.Helper()
 	return private(t, RunPostgres)
@@ -30,8 +30,8 @@ func StartPostgres(t testing.TB) *Database {
 // temporary directory if dir is empty. The caller stops it.
 func RunPostgres(dir string) (*SQLDaemon, error) { return RunPostgresWith(dir) }
 
-// RunPostgresWith is RunPostgres with settings of the caller's, such as
-// "shared_buffers=256MB", over those that suit tests.
+// RunPostgresWith is like RunPostgres, but with further settings of the server, such as "shared_buffers=256MB". The further settings
+// override the settings that this package sets.
 func RunPostgresWith(dir string, settings ...string) (*SQLDaemon, error) {
 	bin, err := postgresBin()
 	if err != nil {
@@ -49,7 +49,7 @@ func RunPostgresWith(dir string, settings ...string) (*SQLDaemon, error) {
 	if err != nil {
 		return nil, sd.Fail(err)
 	}
-	// Only the files of the empty cluster are not synced: the server itself is.
+	// Only initdb does not sync its files; the server itself syncs its writes.
 	err = fillData("postgres", data, cred, func(dir string) error {
 		return run([]string{filepath.Join(bin, "initdb"), "-D", dir, "-A", "trust", "-U", "postgres",
 			"-E", "UTF8", "--locale=C.UTF-8", "--no-sync"}, dir, cred)
@@ -94,9 +94,8 @@ func postgresEngine(addr string) engine {
 	}
 }
 
-// openPostgres is for the test's own statements. One connection stays open for the next test,
-// because a new one costs much; that one may have other tables of the same names, so no
-// statement stays prepared.
+// openPostgres opens connections for the test's own statements. One connection stays open for the next test, because it takes long to open
+// a connection. The next test may have other tables of the same names, so no statement stays prepared.
 func openPostgres(dsn string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=describe_exec")
 	if err == nil {
@@ -105,8 +104,8 @@ func openPostgres(dsn string) (*sql.DB, error) {
 	return db, err
 }
 
-// resetPostgres leaves nothing of a test in its database: no session but the test's own, no
-// setting, no object. What a role that is not "app" owns there is an error.
+// resetPostgres removes everything of a test from its database: other sessions, settings and objects. It returns an error if an object has
+// another owner than "app".
 func resetPostgres(ctx context.Context, admin *sql.DB, db *Database) error {
 	conn, err := db.db.Conn(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func resetPostgres(ctx context.Context, admin *sql.DB, db *Database) error {
 	if err := conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&own); err != nil {
 		return err
 	}
-	// It waits until they are gone.
+	// pg_terminate_backend waits until the session has ended.
 	others := "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE datname = $1 AND pid <> $2"
 	if _, err := admin.ExecContext(ctx, others, db.name, own); err != nil {
 		return err
@@ -138,7 +137,7 @@ func resetPostgres(ctx context.Context, admin *sql.DB, db *Database) error {
 		(SELECT count(*) FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase WHERE datname = current_database()) +
 		(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend')`).Scan(&left)
 	if err == nil && left > 0 {
-		err = fmt.Errorf("%d things of its test are left", left)
+		err = fmt.Errorf("%d objects or connections of the test still exist", left)
 	}
 	return err
 }
@@ -163,12 +162,11 @@ func pingPostgres(ctx context.Context, addr, data string) error {
 	return nil
 }
 
-// postgresBin finds the newest PostgreSQL that Debian has installed, else the
-// directory of the initdb in the PATH.
+// postgresBin returns the directory of the newest PostgreSQL that Debian has installed, or the directory of the initdb in the PATH.
 func postgresBin() (string, error) {
-	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is a constant: no error
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is a constant, so Glob returns no error
 	version := func(dir string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // not a number: last
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // a name that is no number comes last
 		return n
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return cmp.Compare(version(b), version(a)) })

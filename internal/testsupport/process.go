@@ -16,17 +16,15 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// startProcess runs argv in dir with its output appended to logFile, as cred if
-// that is not nil.
+// startProcess runs argv in dir and appends its output to logFile. The process runs as the user cred, if cred is set.
 func startProcess(argv []string, dir, logFile string, cred *syscall.Credential) (*child.Process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
 	return child.StartLogged(cmd, logFile)
 }
 
-// signalTree stops the parent first, so that it cannot fork behind our back,
-// then signals its children and the parent itself. PostgreSQL's backends are
-// process groups of their own: a signal to the group would miss them.
+// signalTree stops the parent, so that it cannot fork, and then signals the children and the parent. A signal to the process group would
+// not reach PostgreSQL's backends, because each backend has its own process group.
 func signalTree(p *child.Process, sig syscall.Signal) error {
 	if p.Exited() {
 		return nil
@@ -45,7 +43,7 @@ func signalTree(p *child.Process, sig syscall.Signal) error {
 	return nil
 }
 
-// killTree ends a process and its children at once, and waits for the process.
+// killTree kills a process and its children, and waits for the process.
 func killTree(p *child.Process) error {
 	if err := signalTree(p, syscall.SIGKILL); err != nil {
 		return err
@@ -57,16 +55,16 @@ func killTree(p *child.Process) error {
 // childrenOf lists the direct children of a process.
 func childrenOf(parent int) []int {
 	if childless(parent) {
-		return nil // most are, and reading what all processes say of themselves is slow
+		return nil // most processes are childless, and reading the stat file of every process is slow
 	}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a constant: no error
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a constant, so Glob returns no error
 	var children []int
 	for _, name := range stats {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			continue // ended meanwhile
+			continue // the process has ended since Glob
 		}
-		// pid (comm) state ppid ...: comm may hold spaces and parentheses.
+		// A line is "pid (comm) state ppid ...", and comm may contain spaces and parentheses.
 		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
 			continue
@@ -78,8 +76,8 @@ func childrenOf(parent int) []int {
 	return children
 }
 
-// childless is true if the kernel says that no thread of a process has a child. Where
-// there are some its list may lack one while another ends; an empty list lacks none.
+// childless returns true if the kernel lists no child for any thread of a process. While a child ends, the kernel's list may lack another
+// child, but an empty list is reliable.
 func childless(parent int) bool {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/children", parent))
 	for _, name := range lists {
@@ -87,10 +85,10 @@ func childless(parent int) bool {
 			return false
 		}
 	}
-	return len(lists) > 0 // else a kernel without such lists
+	return len(lists) > 0 // false if the kernel has no such lists
 }
 
-// run executes a program to its end, as cred if that is not nil.
+// run runs a program and waits for its end. The program runs as the user cred, if cred is set.
 func run(argv []string, dir string, cred *syscall.Credential) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -101,9 +99,8 @@ func run(argv []string, dir string, cred *syscall.Credential) error {
 	return nil
 }
 
-// credentialOf is the identity to run a server under that refuses to be root:
-// the server's own user, or nobody. It is nil, meaning ourselves, when we are
-// not root.
+// credentialOf returns the identity for a server that refuses to run as root: the server's own user or, if there is none, an unprivileged
+// user. It returns nil if this process is not root; the server then runs as the user of this process.
 func credentialOf(name string) (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -129,8 +126,8 @@ func credentialOf(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// lookProgram finds a program in the PATH or where Debian puts servers, which is
-// not in an ordinary user's PATH.
+// lookProgram finds a program in the given directories, in the directories where Debian installs servers, or in the PATH. The PATH of an
+// ordinary user does not contain the directories of servers.
 func lookProgram(name string, dirs ...string) (string, error) {
 	for _, dir := range append(slices.Clone(dirs), "/usr/sbin", "/usr/local/sbin") {
 		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
@@ -144,7 +141,7 @@ func lookProgram(name string, dirs ...string) (string, error) {
 	return path, nil
 }
 
-// tail is the end of a log, short enough for a failure message.
+// tail returns the end of a log, short enough for a failure message.
 func tail(b []byte) string {
 	const most = 2000
 	if len(b) > most {

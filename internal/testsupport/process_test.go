@@ -20,14 +20,13 @@ import (
 
 const holdServers = "TESTSUPPORT_HOLD_SERVERS"
 
-// TestHoldServers is the victim of TestServersDieWithAKilledTestProcess: it does
-// nothing unless that test runs it.
+// TestHoldServers runs in the process that TestServersDieWithAKilledTestProcess kills. Otherwise it does nothing.
 func TestHoldServers(t *testing.T) {
 	if os.Getenv(holdServers) == "" {
 		return
 	}
 	dir := os.Getenv(holdServers)
-	r, err := RunRedis(dir, RedisClock()) // which is started by way of another program
+	r, err := RunRedis(dir, RedisClock()) // RedisClock starts the server by another program
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +44,7 @@ func TestHoldServers(t *testing.T) {
 
 func TestServersDieWithAKilledTestProcess(t *testing.T) {
 	t.Parallel()
-	own, err := ground.New("", "held-") // t.TempDir is too long a path for a server's socket
+	own, err := ground.New("", "held-") // the path of t.TempDir is too long for a server's socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // killed
+	_ = cmd.Wait() // returns an error because the process was killed
 	if len(pids) != 3 {
 		t.Fatalf("the other process started %v, want 3 servers", pids)
 	}
@@ -85,8 +84,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 	}
 }
 
-// sweepAll shows that what a killed process left behind is removed by the next
-// one that starts a server.
+// sweepAll checks that the next process that starts a server removes the files of a killed process.
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
 	left, _ := filepath.Glob(filepath.Join(dir, "bt-*"))
@@ -138,15 +136,15 @@ func TestAllChildrenOfAProcessAreFound(t *testing.T) {
 		if len(children) != want {
 			t.Errorf("%s: children %v, want %d", script, children, want)
 		}
-		_ = in.Close() // which ends them all
+		_ = in.Close() // which ends all of the held servers
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// awaitDetached waits until no process uses a segment: the backends of a killed PostgreSQL end a
-// little after it.
+// awaitDetached waits until no process uses a shared memory segment, because the backends of a killed PostgreSQL end a little later than
+// its main process.
 func awaitDetached(t *testing.T, id int) {
 	t.Helper()
 	for range 3000 {
@@ -162,7 +160,7 @@ func awaitDetached(t *testing.T, id int) {
 func awaitDeath(t *testing.T, pid int) {
 	t.Helper()
 	for range 3000 {
-		// Whoever adopts the dead server may be slow to collect it.
+		// The process that adopts the dead server may be slow to collect its exit status.
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || strings.Contains(string(stat), ") Z ") {
 			return

@@ -15,16 +15,15 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-// Program returns a function that builds a program of this module the first time that a
-// test of this process, or of this run of the suite, asks for it, and returns its path. It is built as it is shipped,
-// without C, and without the race detector, whose memory and time are not the program's.
-// args are the go command's.
+// Program returns a function that builds a program of this module and returns its path. The program is built only once per process, or once
+// per run of the whole suite. The program is built as it is shipped: without C, and without the race detector, which would change the
+// program's memory and times. The argument args contains further arguments of "go build".
 func Program(pkg string, args ...string) func(testing.TB) string {
 	variant := fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(strings.Join(args, "\x00"))))
 	return built(pkg, variant, func(string) ([]string, error) { return args, nil })
 }
 
-// SteppedProgram is a Program whose wall clock [goclock.Step] steps.
+// SteppedProgram is like Program, but [goclock.Step] can step the wall clock of the program.
 func SteppedProgram(pkg string) func(testing.TB) string {
 	return built(pkg, "-stepped", func(dir string) ([]string, error) {
 		overlay, err := goclock.Overlay(dir)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Proxy forwards TCP connections on loopback, and breaks them on demand.
+// Proxy forwards TCP connections on loopback, and breaks them when a test asks for it.
 type Proxy struct {
 	port   int
 	target string
-	work   sync.WaitGroup // the listener and every direction of every connection
+	work   sync.WaitGroup // counts the listener and every direction of every connection
 
 	mu       sync.Mutex
 	ln       net.Listener // nil while blocked
@@ -23,7 +23,7 @@ type Proxy struct {
 	trap     *trap
 }
 
-// NewProxy forwards to target until the test ends.
+// NewProxy starts a Proxy that forwards connections to the address target until the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	p, err := RunProxy(target)
@@ -34,7 +34,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// RunProxy forwards to target until Close.
+// RunProxy starts a Proxy that forwards connections to the address target until Close is called.
 func RunProxy(target string) (*Proxy, error) {
 	port, ln, err := listenFree()
 	if err != nil {
@@ -45,7 +45,7 @@ func RunProxy(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where to connect to.
+// Addr returns the address to connect to.
 func (p *Proxy) Addr() string { return loopback(p.port) }
 
 // Close ends the proxy and its connections.
@@ -55,7 +55,7 @@ func (p *Proxy) Close() {
 	p.work.Wait()
 }
 
-// Cut resets every connection. New ones are welcome.
+// Cut resets every connection. The proxy still accepts new connections.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Proxy) Cut() {
 func (p *Proxy) Block() {
 	p.mu.Lock()
 	if p.ln != nil {
-		_ = p.ln.Close() // closed twice is closed
+		_ = p.ln.Close() // the listener may already be closed
 		p.ln = nil
 	}
 	p.mu.Unlock()
@@ -93,21 +93,20 @@ func (p *Proxy) Unblock() {
 	}
 }
 
-// Hang stops forwarding in both directions. Connections stay open, new ones too.
+// Hang stops forwarding in both directions. Connections stay open, also new ones.
 func (p *Proxy) Hang() { p.setGates(true, true) }
 
-// HangRequests holds back what clients say: they go on hearing the server.
+// HangRequests holds back the bytes from clients. The server's replies still arrive.
 func (p *Proxy) HangRequests() { p.setGates(true, false) }
 
-// HangReplies holds back what the server says: it goes on hearing its clients.
+// HangReplies holds back the bytes from the server. The clients' requests still arrive.
 func (p *Proxy) HangReplies() { p.setGates(false, true) }
 
-// Unhang forwards again, first of all what was held back.
+// Unhang forwards again, and begins with the bytes that were held back.
 func (p *Proxy) Unhang() { p.setGates(false, false) }
 
-// Strand silences the connections that there are, for good: nothing is forwarded on
-// them any more and neither side is told, as if a firewall had forgotten them. New
-// ones work.
+// Strand permanently silences the connections that are open now: the proxy forwards no bytes, and neither side gets an error, as if a
+// firewall had forgotten the connections. New connections work.
 func (p *Proxy) Strand() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,37 +115,34 @@ func (p *Proxy) Strand() {
 	}
 }
 
-// LoseRequest cuts every connection instead of forwarding the next bytes from a
-// client that contain pattern: the server never hears of them. It works once.
-// The channel is closed when it happened.
+// LoseRequest makes the proxy drop the next bytes from a client that contain pattern, and cut every connection at that moment. This happens
+// once, and then the returned channel is closed.
 func (p *Proxy) LoseRequest(pattern string) <-chan struct{} {
 	return p.setTrap(trap{pattern: []byte(pattern)})
 }
 
-// HangAfterRequest forwards the next bytes from a client that contain pattern, and holds
-// back what clients say after them, as HangRequests does. It works once. The channel is
-// closed when it happens.
+// HangAfterRequest makes the proxy forward the next bytes from a client that contain pattern, and then hold back later bytes from clients,
+// like HangRequests. This happens once, and then the returned channel is closed.
 func (p *Proxy) HangAfterRequest(pattern string) <-chan struct{} {
 	return p.setTrap(trap{pattern: []byte(pattern), hang: true})
 }
 
-// LoseReply forwards the next bytes from a client that contain pattern, and cuts
-// every connection when the server answers: done, but nobody was told. It works
-// once. The channel is closed when it happened.
+// LoseReply makes the proxy forward the next bytes from a client that contain pattern, and cut every connection when the server answers.
+// The server has then executed the command, but the client gets no reply. This happens once, and then the returned channel is closed.
 func (p *Proxy) LoseReply(pattern string) <-chan struct{} {
 	return p.setTrap(trap{pattern: []byte(pattern), reply: true})
 }
 
-// LoseNextReply cuts every connection when the server next says anything. Some
-// requests have no reply, so this is not LoseReply of just any request.
+// LoseNextReply makes the proxy cut every connection when the server next sends any bytes. LoseReply waits for a request first, but some
+// bytes of a server are not the reply to a request.
 func (p *Proxy) LoseNextReply() <-chan struct{} { return p.setTrap(trap{any: true}) }
 
-// trap waits for a pattern in what clients say.
+// trap describes the bytes that the proxy waits for, and what the proxy then does.
 type trap struct {
 	pattern []byte
-	reply   bool  // let the request through, lose its reply
-	hang    bool  // let the request through, and nothing after it
-	any     bool  // lose whatever the server says next
+	reply   bool  // forward the request, lose its reply
+	hang    bool  // forward the request, but no later request
+	any     bool  // lose the next bytes of the server
 	armed   *link // the connection whose next reply is lost
 	sprung  chan struct{}
 }
@@ -159,7 +155,7 @@ func (p *Proxy) setTrap(t trap) <-chan struct{} {
 	return t.sprung
 }
 
-// springs says whether these bytes are to be lost.
+// springs reports whether the proxy must lose the bytes b, which it has received on the link l.
 func (p *Proxy) springs(l *link, request bool, b []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +192,7 @@ func (p *Proxy) setGates(requests, replies bool) {
 	p.replies.set(replies)
 }
 
-// gate is open unless it holds a channel, which is closed when it opens.
+// gate lets bytes pass or holds them back. It is open if the channel shut is nil. When a shut gate opens, that channel is closed.
 type gate struct{ shut chan struct{} }
 
 func (g *gate) set(shut bool) {
@@ -224,7 +220,7 @@ func (p *Proxy) serve(ln net.Listener) {
 	})
 }
 
-// link is one client's connection and its counterpart to the server.
+// link contains one client's connection to the proxy, and the proxy's connection to the server for that client.
 type link struct {
 	client, server *net.TCPConn
 	gone           chan struct{}
@@ -232,12 +228,12 @@ type link struct {
 	stranded       bool // guarded by the proxy's mu
 }
 
-// reset drops both sides hard: what was under way is lost.
+// reset closes both sides with a TCP reset, so that bytes in transit are lost.
 func (l *link) reset() {
 	l.once.Do(func() {
 		close(l.gone)
 		for _, c := range []*net.TCPConn{l.client, l.server} {
-			_ = c.SetLinger(0) // the connection goes either way
+			_ = c.SetLinger(0) // the connection is closed, even if this fails
 			_ = c.Close()
 		}
 	})
@@ -252,7 +248,7 @@ func (p *Proxy) forward(ln net.Listener, client *net.TCPConn) {
 	}
 	l := &link{client: client, server: server.(*net.TCPConn), gone: make(chan struct{})}
 	p.mu.Lock()
-	if p.ln != ln { // blocked while we dialled
+	if p.ln != ln { // the proxy was blocked while it dialled
 		l.reset()
 	}
 	p.links[l] = struct{}{}
@@ -266,12 +262,12 @@ func (p *Proxy) forward(ln net.Listener, client *net.TCPConn) {
 	p.mu.Lock()
 	delete(p.links, l)
 	if p.trap != nil && p.trap.armed == l {
-		p.trap.armed = nil // it ended without a reply: that of the next request is lost
+		p.trap.armed = nil // the connection ended without a reply, so the reply of the next request is lost
 	}
 	p.mu.Unlock()
 }
 
-// copy forwards one direction until its end, which it passes on.
+// copy forwards the bytes of one direction. When the sender closes its direction, copy also closes the direction towards the receiver.
 func (p *Proxy) copy(l *link, request bool) {
 	from, to := l.server, l.client
 	if request {
@@ -290,7 +286,7 @@ func (p *Proxy) copy(l *link, request bool) {
 			return
 		}
 		if err != nil {
-			_ = to.CloseWrite() // a side that is gone already needs no end of stream
+			_ = to.CloseWrite() // fails if the receiver has already closed the connection
 			return
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// echo answers every line, and remembers what it heard.
+// echo is a server that answers every line with the same line, and records the lines.
 type echo struct {
 	ln    net.Listener
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ func (e *echo) serve(c net.Conn) {
 		e.heard = append(e.heard, in.Text())
 		e.mu.Unlock()
 		if in.Text() == "bye" {
-			return // hangs up without an answer
+			return // closes the connection without an answer
 		}
 		fmt.Fprintln(c, "re:"+in.Text())
 	}
@@ -72,7 +72,7 @@ func dial(t *testing.T, p *testsupport.Proxy) net.Conn {
 	return c
 }
 
-// ask says a line and waits for the answer.
+// ask sends a line and waits for the answer.
 func ask(c net.Conn, line string, wait time.Duration) (string, error) {
 	if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
 		return "", err
@@ -215,7 +215,7 @@ func TestLostRequestNeverArrives(t *testing.T) {
 	if e.log() != "begin" {
 		t.Fatalf("the server heard %q, want begin alone", e.log())
 	}
-	mustAsk(t, dial(t, p), "commit") // once only
+	mustAsk(t, dial(t, p), "commit") // the trap works only once
 }
 
 func TestLostReplyIsOfARequestThatArrived(t *testing.T) {
@@ -231,7 +231,7 @@ func TestLostReplyIsOfARequestThatArrived(t *testing.T) {
 	if e.log() != "begin commit" {
 		t.Fatalf("the server heard %q, want begin commit", e.log())
 	}
-	mustAsk(t, dial(t, p), "commit") // once only
+	mustAsk(t, dial(t, p), "commit") // the trap works only once
 }
 
 func TestNextReplyIsLostWhateverWasAskedBefore(t *testing.T) {
@@ -239,7 +239,7 @@ func TestNextReplyIsLostWhateverWasAskedBefore(t *testing.T) {
 	p := testsupport.NewProxy(t, e.ln.Addr().String())
 	c, other := dial(t, p), dial(t, p)
 	mustAsk(t, c, "begin")
-	mustAsk(t, other, "too") // by then the proxy has its connection to cut
+	mustAsk(t, other, "too") // after this answer the proxy has a connection that it can cut
 	lost := p.LoseNextReply()
 	if got, err := ask(c, "commit", time.Minute); err == nil {
 		t.Fatalf("got %q for a lost reply", got)
@@ -251,7 +251,7 @@ func TestNextReplyIsLostWhateverWasAskedBefore(t *testing.T) {
 	if got, err := ask(other, "more", time.Minute); err == nil {
 		t.Fatalf("got %q on a connection that was cut", got)
 	}
-	mustAsk(t, dial(t, p), "commit") // once only
+	mustAsk(t, dial(t, p), "commit") // the trap works only once
 }
 
 func TestReplyThatNeverComesIsNotTheLostOne(t *testing.T) {

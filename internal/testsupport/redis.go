@@ -20,7 +20,7 @@ const (
 	redisSocket = "redis.sock"
 )
 
-// RedisDaemon is a Redis for programs that are not tests.
+// RedisDaemon is a Redis server for programs that are not tests.
 type RedisDaemon struct {
 	*Daemon
 	password string
@@ -28,8 +28,8 @@ type RedisDaemon struct {
 	tls      *tlsFiles
 	clock    *steppedClock
 	unix     bool
-	begun    beginnings // of one that serves several tests
-	// loadDelay is microseconds for each key while RestartLoading starts the server.
+	begun    beginnings // set for a server that serves several tests
+	// loadDelay is the server's delay for each key, in microseconds, while RestartLoading starts the server.
 	loadDelay atomic.Int64
 }
 
@@ -85,7 +85,7 @@ func newRedisDaemon(dir, name string, o *redisOptions) (*RedisDaemon, string, er
 	return r, program, nil
 }
 
-// prepare makes what the server needs in its directory.
+// prepare makes the files that the server needs in its directory.
 func (r *RedisDaemon) prepare(o *redisOptions) error {
 	if o.clock {
 		var err error
@@ -96,10 +96,10 @@ func (r *RedisDaemon) prepare(o *redisOptions) error {
 	return os.WriteFile(filepath.Join(r.dir.Path, redisConf), []byte(o.conf()), 0o600)
 }
 
-// ping also waits while the server loads its data. Any other answer, a refusal
-// included, shows that the server is in the state that the test wants.
+// ping returns nil when the server is ready. It waits while the server loads its data. Any other answer, including a refusal, shows that
+// the server is in the state that the test needs.
 func (r *RedisDaemon) ping(_ context.Context, d *Daemon) error {
-	// Another server may have taken the port.
+	// The process id shows that the answer comes from our server, because another server may have taken the port.
 	if err := r.infoHas("server", fmt.Sprintf("process_id:%d", d.proc.Pid())); err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func (r *RedisDaemon) awaitLink(master *RedisDaemon) error {
 		}
 		info, err := redis.String(master.do("INFO", "replication"))
 		if err == nil && !strings.Contains(info, fmt.Sprintf("port=%d,state=online", r.port)) {
-			err = fmt.Errorf("the master does not count it:\n%s", info)
+			err = fmt.Errorf("the master does not list this replica as online:\n%s", info)
 		}
 		return err
 	})
 }
 
-// infoHas is nil if a line of INFO's section is want.
+// infoHas returns nil if the text want is a line of the section in the reply of INFO.
 func (r *RedisDaemon) infoHas(section, want string) error {
 	info, err := redis.String(r.do("INFO", section))
 	if err == nil && !strings.Contains(info, "\n"+want+"\r\n") {
@@ -137,7 +137,7 @@ func (r *RedisDaemon) infoHas(section, want string) error {
 	return err
 }
 
-// URL has no password in it.
+// URL returns the server's URL without a password.
 func (r *RedisDaemon) URL() string { return r.urlAt(r.Addr()) }
 
 func (r *RedisDaemon) urlAt(addr string) string {
@@ -147,11 +147,11 @@ func (r *RedisDaemon) urlAt(addr string) string {
 	return "redis://" + addr + "/0"
 }
 
-// SocketURL is that of the Unix socket, for a server started with RedisUnix.
+// SocketURL returns the URL of the Unix socket, for a server started with RedisUnix.
 func (r *RedisDaemon) SocketURL() string { return "unix://" + filepath.Join(r.dir.Path, redisSocket) }
 
-// Dial opens a connection, logged in. It has time: a node of a Cluster writes down what it
-// is told of slots, and waits for the disk.
+// Dial opens a connection and logs in. Its time limit is long, because a node of a Cluster syncs each change of slots to the disk before it
+// answers.
 func (r *RedisDaemon) Dial() (redis.Conn, error) { return r.dial(30 * time.Second) }
 
 func (r *RedisDaemon) dial(timeout time.Duration) (redis.Conn, error) {
@@ -165,9 +165,9 @@ func (r *RedisDaemon) dial(timeout time.Duration) (redis.Conn, error) {
 	return redis.Dial("tcp", r.Addr(), opts...)
 }
 
-// do is one command on a connection of its own.
+// do runs one command on a new connection.
 func (r *RedisDaemon) do(command string, args ...any) (any, error) {
-	c, err := r.dial(5 * time.Second) // a busy machine takes its time
+	c, err := r.dial(5 * time.Second) // long enough for a busy machine
 	if err != nil {
 		return nil, err
 	}
@@ -181,14 +181,14 @@ func (r *RedisDaemon) do(command string, args ...any) (any, error) {
 
 func (r *RedisDaemon) redisDaemon() *RedisDaemon { return r }
 
-// Redis is a Redis that one test has to itself.
+// Redis is a Redis server for one test alone.
 type Redis struct {
 	Server
 	daemon *RedisDaemon
 }
 
-// TakeDataOf makes the server a replica of another one until it has that one's data, and a
-// master again. The process stays the same.
+// TakeDataOf makes the server a replica of another server until it has that server's data, and then a master again. The server process
+// continues to run.
 func (r *Redis) TakeDataOf(other *Redis) {
 	r.t.Helper()
 	_, err := r.daemon.do("REPLICAOF", "127.0.0.1", fmt.Sprint(other.daemon.port))
@@ -203,8 +203,8 @@ func (r *Redis) TakeDataOf(other *Redis) {
 	}
 }
 
-// StartRedis is an empty Redis that no other test reaches until this one ends. An earlier test
-// of this process may have had it, see redislease.go.
+// StartRedis starts an empty Redis, or reuses a Redis of an earlier test of this process (see redislease.go). No other test uses the server
+// until this test ends.
 func StartRedis(t testing.TB, opts ...RedisOption) *Redis {
 	t.Helper()
 	d, end, err := shared.redis.lease(opts)
@@ -215,13 +215,13 @@ func StartRedis(t testing.TB, opts ...RedisOption) *Redis {
 	return &Redis{Server: Server{t: t, daemon: d.Daemon}, daemon: d}
 }
 
-// URL has no password in it.
+// URL returns the server's URL without a password.
 func (r *Redis) URL() string { return r.daemon.URL() }
 
-// URLThrough is URL by way of a proxy.
+// URLThrough returns the URL for a connection through the proxy p.
 func (r *Redis) URLThrough(p *Proxy) string { return r.daemon.urlAt(p.Addr()) }
 
-// SocketURL is that of the Unix socket: unix:///path.
+// SocketURL returns the URL of the Unix socket: unix:///path.
 func (r *Redis) SocketURL() string {
 	r.t.Helper()
 	if !r.daemon.unix {
@@ -230,7 +230,7 @@ func (r *Redis) SocketURL() string {
 	return r.daemon.SocketURL()
 }
 
-// Conn opens a connection, logged in and closed at the test's end.
+// Conn opens a connection and logs in. The connection is closed at the test's end.
 func (r *Redis) Conn() redis.Conn {
 	r.t.Helper()
 	c, err := r.daemon.Dial()
@@ -241,7 +241,7 @@ func (r *Redis) Conn() redis.Conn {
 	return c
 }
 
-// Proxy is a new proxy in front of this Redis.
+// Proxy returns a new proxy in front of this Redis.
 func (r *Redis) Proxy() *Proxy {
 	r.t.Helper()
 	return NewProxy(r.t, r.Addr())

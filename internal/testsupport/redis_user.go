@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// DocumentedUser is the ACL user of docs/redis.md, "baton" with the password "PASSWORD":
-// the arguments of ACL.
+// DocumentedUser returns the arguments of the ACL command that creates the user of docs/redis.md: "baton" with the password "PASSWORD".
 func DocumentedUser(t testing.TB) []any {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -36,8 +35,8 @@ func DocumentedUser(t testing.TB) []any {
 	return args
 }
 
-// StartRedisWithUser starts a Redis whose only user with any rights, but for the test's, is
-// the documented one, and returns the URL of a database that this one may use.
+// StartRedisWithUser starts a Redis with two users: the test's own user, and the user of the documentation. It returns the URL of a
+// database that the documented user may use.
 func StartRedisWithUser(t testing.TB) (r *Redis, url string) {
 	t.Helper()
 	r = StartRedis(t, RedisPassword("treasure"))

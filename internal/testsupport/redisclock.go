@@ -14,26 +14,27 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-// clockSource is compiled for the machine at hand, by the C compiler that the race
-// detector needs anyway.
+// clockSource is the C code of a library that steps the clock. The C compiler compiles it at run time; the race detector needs that
+// compiler anyway.
 //
 //go:embed preload/clock.c
 var clockSource []byte
 
-// RedisClock makes the server's wall clock one that StepClock steps.
+// RedisClock gives the server a wall clock that StepClock can step.
 func RedisClock() RedisOption { return func(o *redisOptions) { o.clock = true } }
 
-// errTrueClock: there is nothing to step.
+// errTrueClock means that the server was started without a clock that can be stepped.
 var errTrueClock = errors.New("this Redis has the machine's clock: start it with RedisClock()")
 
-// steppedClock is a library that a server preloads, and the memory in which the
-// library finds how far to step.
+// steppedClock is a library that a server preloads, and a shared memory that contains the size of the step. The library reads the size from
+// that memory.
 type steppedClock struct {
 	library, file string
 	step          []byte // nanoseconds, shared with the server
 }
 
-// clockLibrary is compiled once a process, or once a run of the suite.
+// clockLibrary compiles the library of steppedClock and returns its path. It does so once in a process, or once in a run of the whole
+// suite.
 var clockLibrary = sync.OnceValues(func() (string, error) {
 	dir, shared, err := ground.Once("clock", compileClock)
 	if !shared {
@@ -75,12 +76,12 @@ func newSteppedClock(dir string) (*steppedClock, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// Unmapped when this process ends: a step after Stop must find its memory.
+	// The memory is unmapped only when this process ends, because StepClock may be called after Stop.
 	c.step, err = syscall.Mmap(int(f.Fd()), 0, 8, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	return c, err
 }
 
-// wrap is what to put before a command line.
+// wrap returns the words to put before the server's command line, so that the server uses the stepped clock.
 func (c *steppedClock) wrap() []string {
 	if c == nil {
 		return nil
@@ -88,18 +89,18 @@ func (c *steppedClock) wrap() []string {
 	return []string{"/usr/bin/env", "LD_PRELOAD=" + c.library, "CLOCK_STEP_FILE=" + c.file}
 }
 
-// StepClock sets the server's wall clock to true time plus d, at once: keys expire
-// by it, and TIME tells it. The step outlives Restart.
+// StepClock sets the server's wall clock to the true time plus d. The expiry of keys and the command TIME use that clock. The step remains
+// after a Restart.
 func (r *RedisDaemon) StepClock(d time.Duration) error {
 	if r.clock == nil {
 		return errTrueClock
 	}
-	binary.NativeEndian.PutUint64(r.clock.step, uint64(d)) // one store: the server never sees half of it
+	binary.NativeEndian.PutUint64(r.clock.step, uint64(d)) // one store, so that the server never reads half of the value
 	return nil
 }
 
-// StepClock sets the server's wall clock to true time plus d, at once: keys expire
-// by it, and TIME tells it. The step outlives Restart.
+// StepClock sets the server's wall clock to the true time plus d. The expiry of keys and the command TIME use that clock. The step remains
+// after a Restart.
 func (r *Redis) StepClock(d time.Duration) {
 	r.t.Helper()
 	r.check("step the clock of", r.daemon.StepClock(d))

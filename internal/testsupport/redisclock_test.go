@@ -46,7 +46,7 @@ func TestSteppedRedisTellsAnotherTimeAndExpiresKeysByIt(t *testing.T) {
 		t.Fatalf("an hour behind: lease has %s", got)
 	}
 	r.StepClock(2 * time.Hour)
-	if got := pttl(); got != -2*time.Millisecond { // Redis' word for: no such key
+	if got := pttl(); got != -2*time.Millisecond { // the reply of Redis if there is no such key
 		t.Fatalf("two hours ahead the lease still has %s", got)
 	}
 	r.Restart()

@@ -15,8 +15,8 @@ const (
 	clusterMasters     = 3
 	clusterSlots       = 16384
 	clusterNodeTimeout = 1500 * time.Millisecond
-	// patientNodeTimeout is that of a Cluster of one test until the test waits for a failover. A node that has no processor for two
-	// seconds is not dead.
+	// patientNodeTimeout is how long a node of a test's own Cluster must be silent before it is considered dead. This applies until the
+	// test waits for a failover. The time is long, because a node may get no processor time for some seconds.
 	patientNodeTimeout = time.Minute
 )
 
@@ -26,7 +26,7 @@ type RedisClusterDaemon struct {
 	redisGroup
 }
 
-// RunCluster starts it with its files below dir, or below the system's temporary
+// RunCluster starts a Cluster of six nodes with its files below dir, or below the system's temporary
 // directory if dir is empty. With RedisTLS the nodes speak TLS to each other too.
 func RunCluster(dir string, opts ...RedisOption) (*RedisClusterDaemon, error) {
 	c := &RedisClusterDaemon{}
@@ -43,8 +43,8 @@ func (c *RedisClusterDaemon) run(dir string, opts []RedisOption) error {
 	}
 	opts = append(slices.Clip(opts), RedisClusterNode(), RedisArgs(
 		"--cluster-node-timeout", fmt.Sprint(clusterNodeTimeout.Milliseconds()),
-		"--cluster-replica-validity-factor", "0", // a replica takes over however long it was cut off
-		"--cluster-allow-replica-migration", "no")) // the pairs stay what they are
+		"--cluster-replica-validity-factor", "0", // a replica takes over, however long it was cut off from its master
+		"--cluster-allow-replica-migration", "no")) // a replica keeps its master
 	if _, err := c.add(2*clusterMasters, func(int) (*RedisDaemon, error) { return RunRedis(dir, opts...) }); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (c *RedisClusterDaemon) run(dir string, opts []RedisOption) error {
 // form makes one Cluster of the nodes: node i+3 becomes the replica of node i.
 func (c *RedisClusterDaemon) form() error {
 	for i, r := range c.members {
-		// As redis-cli does: masters of the same epoch would have to settle it first.
+		// redis-cli does the same: if masters had the same epoch, they would have to resolve that conflict before the Cluster is ready.
 		if _, err := r.do("CLUSTER", "SET-CONFIG-EPOCH", i+1); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (c *RedisClusterDaemon) form() error {
 	return nil
 }
 
-// seesAll is nil if a node sees three masters and their replicas, all linked.
+// seesAll returns nil if a node sees three masters and their replicas, and has a link to each of these nodes.
 func seesAll(r *RedisDaemon) error {
 	if err := r.clusterOK(); err != nil {
 		return err
@@ -120,34 +120,34 @@ func seesAll(r *RedisDaemon) error {
 	return nil
 }
 
-// Nodes are all six.
+// Nodes returns all six nodes.
 func (c *RedisClusterDaemon) Nodes() []*RedisDaemon { return slices.Clone(c.members) }
 
-// Addresses are those of all six.
+// Addresses returns the addresses of all six nodes.
 func (c *RedisClusterDaemon) Addresses() []string { return addresses(c.members) }
 
-// AwaitOwner waits until a master that is not the given one (nil: any) serves key.
+// AwaitOwner waits until a master other than the given node serves key. If the node is nil, AwaitOwner accepts any master.
 func (c *RedisClusterDaemon) AwaitOwner(key string, not *RedisDaemon) (owner *RedisDaemon, err error) {
 	slot, err := c.Slot(key)
 	if err != nil {
 		return nil, err
 	}
 	if not != nil {
-		_ = c.setNodeTimeout(clusterNodeTimeout) // the node that was killed does not answer
+		_ = c.setNodeTimeout(clusterNodeTimeout) // fails for the node that was killed
 	}
 	err = await(failoverWithin, fmt.Sprintf("a node serves %q", key), func() error {
 		if owner, err = c.claimant(slot); err != nil {
 			return err
 		}
 		if owner == not {
-			return fmt.Errorf("%s serves it as before", not.Addr())
+			return fmt.Errorf("%s still serves it", not.Addr())
 		}
 		return owner.clusterOK()
 	})
 	return owner, err
 }
 
-// setNodeTimeout sets how long a node must be silent until the others take it for dead.
+// setNodeTimeout sets how long a node must be silent before the others consider it dead.
 func (c *RedisClusterDaemon) setNodeTimeout(d time.Duration) error {
 	return each(c.members, func(r *RedisDaemon) error {
 		_, err := r.do("CONFIG", "SET", "cluster-node-timeout", d.Milliseconds())
@@ -155,8 +155,8 @@ func (c *RedisClusterDaemon) setNodeTimeout(d time.Duration) error {
 	})
 }
 
-// claimant is the master that says it has the slot. An old one that does not know
-// yet that it was replaced has the lower epoch.
+// claimant returns the master that claims the slot with the highest epoch. A master that was replaced may also claim the slot, until it
+// learns of the replacement.
 func (c *RedisClusterDaemon) claimant(slot int) (*RedisDaemon, error) {
 	var mu sync.Mutex
 	var owner *RedisDaemon
@@ -176,10 +176,10 @@ func (c *RedisClusterDaemon) claimant(slot int) (*RedisDaemon, error) {
 	if owner == nil {
 		return nil, errors.Join(fmt.Errorf("no node has slot %d", slot), err)
 	}
-	return owner, nil // the others may be down
+	return owner, nil // the other nodes may be down
 }
 
-// ReplicaOf is the replica of the master that serves key.
+// ReplicaOf returns the replica of the master that serves key.
 func (c *RedisClusterDaemon) ReplicaOf(key string) (*RedisDaemon, error) {
 	owner, err := c.AwaitOwner(key, nil)
 	if err != nil {
@@ -197,16 +197,14 @@ func (c *RedisClusterDaemon) ReplicaOf(key string) (*RedisDaemon, error) {
 	return nil, fmt.Errorf("%s, which serves %q, has no replica that answers", owner.Addr(), key)
 }
 
-// AwaitWhole waits until all six nodes see three masters with a replica each: after
-// a failover, once the old master is back.
+// AwaitWhole waits until all six nodes see three masters with a replica each. Call it after a failover, once the old master runs again.
 func (c *RedisClusterDaemon) AwaitWhole() error {
 	return await(failoverWithin, "every node sees the whole Cluster in order", func() error {
 		return each(c.members, seesAll)
 	})
 }
 
-// Failover lets the replica of the master that serves key take its place in order, as
-// for maintenance: no write is lost.
+// Failover replaces the master that serves key by the replica of that master, in an orderly way, as for maintenance. No write is lost.
 func (c *RedisClusterDaemon) Failover(key string) error {
 	owner, err := c.AwaitOwner(key, nil)
 	if err != nil {
@@ -223,7 +221,7 @@ func (c *RedisClusterDaemon) Failover(key string) error {
 	return err
 }
 
-// Slot is that of a key, asked of any node that answers.
+// Slot asks the nodes for the slot of a key, and returns the first answer.
 func (c *RedisClusterDaemon) Slot(key string) (slot int, err error) {
 	for _, r := range c.members {
 		if slot, err = redis.Int(r.do("CLUSTER", "KEYSLOT", key)); err == nil {
@@ -233,16 +231,15 @@ func (c *RedisClusterDaemon) Slot(key string) (slot int, err error) {
 	return 0, err
 }
 
-// RedisCluster is a Redis Cluster that one test has to itself. A master that is killed or
-// frozen is replaced by its replica within two to five seconds once the test waits for that by AwaitOwner.
+// RedisCluster is a Redis Cluster for one test alone. After a test has killed or frozen a master, the test must call AwaitOwner with that
+// master. The replica then takes over within two to five seconds.
 type RedisCluster struct {
 	daemon *RedisClusterDaemon
 	group  testGroup
 }
 
-// StartCluster is six empty nodes, three of them masters with a replica each, that no other
-// test reaches until this one ends. An earlier test of this process may have had them, see
-// redislease.go; slots may be elsewhere then than where they were at first.
+// StartCluster returns an empty Cluster of six nodes: three masters with a replica each. No other test uses the nodes until this test ends.
+// If an earlier test of this process has used them (see redislease.go), slots may belong to other masters than at first.
 func StartCluster(t testing.TB, opts ...RedisOption) *RedisCluster {
 	t.Helper()
 	d, end, err := shared.redis.leaseCluster(opts)
@@ -252,25 +249,25 @@ func StartCluster(t testing.TB, opts ...RedisOption) *RedisCluster {
 	return &RedisCluster{daemon: d, group: newTestGroup(t, &d.redisGroup, end)}
 }
 
-// Daemon is the same with error returns.
+// Daemon returns the Cluster as a RedisClusterDaemon, whose methods return errors instead of failing the test.
 func (c *RedisCluster) Daemon() *RedisClusterDaemon { return c.daemon }
 
-// Nodes are all six.
+// Nodes returns all six nodes.
 func (c *RedisCluster) Nodes() []*Redis { return c.group.all(c.daemon.members) }
 
-// Addresses are those of all six.
+// Addresses returns the addresses of all six nodes.
 func (c *RedisCluster) Addresses() []string { return c.daemon.Addresses() }
 
-// Owner is AwaitOwner(key, nil).
+// Owner returns the master that serves key, like AwaitOwner(key, nil).
 func (c *RedisCluster) Owner(key string) *Redis { c.group.t.Helper(); return c.AwaitOwner(key, nil) }
 
-// AwaitOwner waits until a master that is not the given one (nil: any) serves key.
+// AwaitOwner waits until a master other than the given node serves key. If the node is nil, AwaitOwner accepts any master.
 func (c *RedisCluster) AwaitOwner(key string, not *Redis) *Redis {
 	c.group.t.Helper()
 	return c.group.one(c.daemon.AwaitOwner(key, daemonOf(not)))
 }
 
-// ReplicaOf is the replica of the master that serves key.
+// ReplicaOf returns the replica of the master that serves key.
 func (c *RedisCluster) ReplicaOf(key string) *Redis {
 	c.group.t.Helper()
 	return c.group.one(c.daemon.ReplicaOf(key))
@@ -279,8 +276,7 @@ func (c *RedisCluster) ReplicaOf(key string) *Redis {
 // AwaitWhole waits until all six nodes see three masters with a replica each.
 func (c *RedisCluster) AwaitWhole() { c.group.t.Helper(); c.group.check(c.daemon.AwaitWhole()) }
 
-// Failover lets the replica of the master that serves key take its place in order, as
-// for maintenance: no write is lost.
+// Failover replaces the master that serves key by the replica of that master, in an orderly way, as for maintenance. No write is lost.
 func (c *RedisCluster) Failover(key string) {
 	c.group.t.Helper()
 	c.group.check(c.daemon.Failover(key))

@@ -95,7 +95,7 @@ func TestSlotMovesWithItsKeysWhileClientsUseIt(t *testing.T) {
 	if cl.Owner("{a}") != from {
 		t.Error("the slot has not moved back")
 	}
-	// Servers that move whole slots keep a record of it.
+	// Servers that move whole slots also record each move.
 	whole, err := cl.Daemon().MovesWhole()
 	moves, unknown := redis.Values(to.Conn().Do("CLUSTER", "GETSLOTMIGRATIONS"))
 	if err != nil || whole != (unknown == nil) || whole && len(moves) == 0 {
@@ -103,8 +103,8 @@ func TestSlotMovesWithItsKeysWhileClientsUseIt(t *testing.T) {
 	}
 }
 
-// A view names who has a slot; a slot that is taken leaves its keys behind; a move that was begun and not finished is mended,
-// and a slot that nobody has is given to somebody.
+// The test checks four things. A view shows the owner of each slot. TakeSlot leaves the keys of the slot behind. MendSlot ends an
+// unfinished move. GiveSlot gives a slot without an owner to a master.
 func TestAClusterIsSeenAndItsSlotsAreTakenAndMended(t *testing.T) {
 	t.Parallel()
 	cl := testsupport.StartCluster(t)
@@ -159,7 +159,7 @@ func TestAClusterIsSeenAndItsSlotsAreTakenAndMended(t *testing.T) {
 	if err := d.NodesAgree(); err != nil {
 		t.Error(err)
 	}
-	cl.Owner(key).Client(t).Do("CLUSTER", "DELSLOTS", slot) // of which the others do not hear
+	cl.Owner(key).Client(t).Do("CLUSTER", "DELSLOTS", slot) // the other nodes do not learn of this
 	if err := d.GiveSlot(key); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestClusterOverTLSReplicatesAndFailsOverInOrder(t *testing.T) {
 	}
 }
 
-// refusal is the text of the error that a command is answered with.
+// refusal returns the text of the error with which the server answers a command.
 func refusal(t *testing.T, c redis.Conn, command string) string {
 	t.Helper()
 	words := strings.Fields(command)

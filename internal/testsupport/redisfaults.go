@@ -8,34 +8,33 @@ import (
 	"time"
 )
 
-// What Redis refuses with while it is up, and how a test gets it there:
+// Each line shows an error with which a running Redis refuses commands, and how a test causes it:
 //
 //	READONLY     a replica (RedisReplicaOf)
-//	MASTERDOWN   a replica started with RedisHidesStaleData too, after its master's Kill
+//	MASTERDOWN   a replica that was also started with RedisHidesStaleData, after its master's Kill
 //	NOREPLICAS   RedisNeedsReplicas
 //	CLUSTERDOWN  RedisClusterNode alone, or StartCluster after a master's and its replica's Kill
 //	MISCONF      FailSaves
 //	LOADING      RestartLoading
 
-// fillers are the keys that RestartLoading adds so that there is something to load.
+// fillers is the number of keys that RestartLoading adds, so that loading takes time.
 const fillers = 1000
 
-// FailSaves makes the server answer writes with MISCONF: it is told to save
-// snapshots, and cannot. Call HealSaves before a Restart.
+// FailSaves makes the server answer writes with MISCONF: its settings ask for snapshots, but it cannot save any. Call HealSaves before a
+// Restart.
 func (r *RedisDaemon) FailSaves() error {
-	// A directory with something in it cannot be replaced by the snapshot, by root
-	// neither.
+	// The snapshot cannot replace a directory that contains a file, even if root runs the server.
 	if err := os.MkdirAll(filepath.Join(r.snapshot(), "in the way"), 0o700); err != nil {
 		return err
 	}
-	// A schedule that never comes due within a test: no schedule, no MISCONF.
+	// The schedule never becomes due within a test, but without a schedule Redis does not answer MISCONF.
 	if _, err := r.do("CONFIG", "SET", "save", "86400 1000000", "stop-writes-on-bgsave-error", "yes"); err != nil {
 		return err
 	}
 	return r.save("err")
 }
 
-// HealSaves ends FailSaves.
+// HealSaves ends the effect of FailSaves.
 func (r *RedisDaemon) HealSaves() error {
 	if err := os.RemoveAll(r.snapshot()); err != nil {
 		return err
@@ -46,10 +45,10 @@ func (r *RedisDaemon) HealSaves() error {
 	if _, err := r.do("CONFIG", "SET", "save", ""); err != nil {
 		return err
 	}
-	return os.Remove(r.snapshot()) // which a restarted server would load
+	return os.Remove(r.snapshot()) // otherwise a restarted server would load the snapshot
 }
 
-// save tries to write a snapshot until it ends as wanted.
+// save tries to write a snapshot until the server reports the result want, which is "ok" or "err".
 func (r *RedisDaemon) save(want string) error {
 	return await(readyWithin, "a snapshot ends with "+want, func() error {
 		if err := r.infoHas("persistence", "rdb_bgsave_in_progress:0"); err != nil {
@@ -66,12 +65,12 @@ func (r *RedisDaemon) save(want string) error {
 
 func (r *RedisDaemon) snapshot() string { return filepath.Join(r.dir.Path, "dump.rdb") }
 
-// RestartLoading restarts the server with the data that it has, and returns while it
-// loads them, which takes about d: it answers LOADING. For a server without RedisAOF,
-// to which it adds keys to load.
+// RestartLoading restarts the server with its data, and returns while the server loads the data. The load takes about d, and the server
+// answers LOADING until the load has ended. RestartLoading adds keys, so that the load takes time. The server must not have the option
+// RedisAOF.
 func (r *RedisDaemon) RestartLoading(d time.Duration) error {
 	if err := r.infoHas("persistence", "aof_enabled:0"); err != nil {
-		return fmt.Errorf("only a snapshot is loaded slowly: %w", err)
+		return fmt.Errorf("RestartLoading needs a server without AOF: %w", err)
 	}
 	c, err := r.Dial()
 	if err != nil {
@@ -87,7 +86,7 @@ func (r *RedisDaemon) RestartLoading(d time.Duration) error {
 		return err
 	}
 	if _, err := c.Do(""); err != nil {
-		return fmt.Errorf("save what is to be loaded: %w", err)
+		return fmt.Errorf("save the data to be loaded: %w", err)
 	}
 	r.loadDelay.Store(max(1, d.Microseconds()/fillers))
 	defer r.loadDelay.Store(0)
@@ -95,12 +94,12 @@ func (r *RedisDaemon) RestartLoading(d time.Duration) error {
 		return err
 	}
 	if _, err := r.do("EXISTS", "baton"); err == nil {
-		return fmt.Errorf("the server has loaded its data within less than %s", d)
+		return fmt.Errorf("the server loaded its data in less than %s", d)
 	}
 	return nil
 }
 
-// AwaitLoaded waits until RestartLoading's loading is over.
+// AwaitLoaded waits until the server has loaded its data, after RestartLoading.
 func (r *RedisDaemon) AwaitLoaded() error {
 	return await(readyWithin, "the server has loaded its data", func() error {
 		_, err := r.do("EXISTS", "baton")
@@ -108,20 +107,20 @@ func (r *RedisDaemon) AwaitLoaded() error {
 	})
 }
 
-// FailSaves makes the server answer writes with MISCONF: it is told to save
-// snapshots, and cannot. Call HealSaves before a Restart.
+// FailSaves makes the server answer writes with MISCONF: its settings ask for snapshots, but it cannot save any. Call HealSaves before a
+// Restart.
 func (r *Redis) FailSaves() { r.t.Helper(); r.check("break the snapshots of", r.daemon.FailSaves()) }
 
-// HealSaves ends FailSaves.
+// HealSaves ends the effect of FailSaves.
 func (r *Redis) HealSaves() { r.t.Helper(); r.check("heal the snapshots of", r.daemon.HealSaves()) }
 
-// RestartLoading restarts the server with the data that it has, and returns while it
-// loads them, which takes about d: it answers LOADING. For a server without RedisAOF,
-// to which it adds keys to load.
+// RestartLoading restarts the server with its data, and returns while the server loads the data. The load takes about d, and the server
+// answers LOADING until the load has ended. RestartLoading adds keys, so that the load takes time. The server must not have the option
+// RedisAOF.
 func (r *Redis) RestartLoading(d time.Duration) {
 	r.t.Helper()
 	r.check("restart, loading,", r.daemon.RestartLoading(d))
 }
 
-// AwaitLoaded waits until RestartLoading's loading is over.
+// AwaitLoaded waits until the server has loaded its data, after RestartLoading.
 func (r *Redis) AwaitLoaded() { r.t.Helper(); r.check("await", r.daemon.AwaitLoaded()) }

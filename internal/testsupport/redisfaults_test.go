@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-// refuses waits for the server to answer command with a refusal of that kind.
+// refuses waits until the server answers the command with an error of the given kind.
 func refuses(t *testing.T, r *testsupport.Redis, command, kind string) {
 	t.Helper()
 	c := r.Conn()

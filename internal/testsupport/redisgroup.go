@@ -11,14 +11,13 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-// redisGroup is several servers that belong together. They are started side by side
-// and share what RedisTLS makes.
+// redisGroup is a group of servers that belong together. They start in parallel and share the certificates of the option RedisTLS.
 type redisGroup struct {
-	dir     *ground.Dir // nil unless something is shared
+	dir     *ground.Dir // nil unless the servers share files
 	members []*RedisDaemon
 }
 
-// share makes what the group's servers have in common, and returns opts with it.
+// share makes the certificates that the group's servers share. It returns opts with an option that uses these certificates.
 func (g *redisGroup) share(dir string, opts []RedisOption) ([]RedisOption, error) {
 	o := redisOptionsOf(opts)
 	if o.tls == nil {
@@ -35,7 +34,7 @@ func (g *redisGroup) share(dir string, opts []RedisOption) ([]RedisOption, error
 	return append(slices.Clip(opts), func(o *redisOptions) { o.tls.files = files }), nil
 }
 
-// add starts n more members at once and returns them.
+// add starts n more members in parallel and returns them.
 func (g *redisGroup) add(n int, start func(i int) (*RedisDaemon, error)) ([]*RedisDaemon, error) {
 	started := make([]*RedisDaemon, n)
 	var work errgroup.Group
@@ -63,10 +62,10 @@ func (g *redisGroup) Stop() error {
 	return errors.Join(errs...)
 }
 
-// fail stops what has been started before the error.
+// fail stops the servers that have started before the error, and returns the error.
 func (g *redisGroup) fail(err error) error { return errors.Join(err, g.Stop()) }
 
-// each does something on all servers at once.
+// each calls the function do for all servers in parallel.
 func each(servers []*RedisDaemon, do func(*RedisDaemon) error) error {
 	var work errgroup.Group
 	for _, r := range servers {
@@ -88,13 +87,13 @@ func addresses(servers []*RedisDaemon) []string {
 	return addrs
 }
 
-// testGroup finds the *Redis of a test for a daemon of its group.
+// testGroup maps the daemons of a group to the *Redis values of a test.
 type testGroup struct {
 	t  testing.TB
 	of map[*RedisDaemon]*Redis
 }
 
-// newTestGroup calls end at the test's end.
+// newTestGroup makes a testGroup, and calls the function end when the test ends.
 func newTestGroup(t testing.TB, g *redisGroup, end func() error) testGroup {
 	atEnd(t, end)
 	tg := testGroup{t: t, of: map[*RedisDaemon]*Redis{}}
@@ -104,7 +103,7 @@ func newTestGroup(t testing.TB, g *redisGroup, end func() error) testGroup {
 	return tg
 }
 
-// one is the *Redis of a daemon that was to be found.
+// one returns the *Redis of the daemon r. It fails the test if the argument err, which comes from the search for r, is not nil.
 func (g testGroup) one(r *RedisDaemon, err error) *Redis {
 	g.t.Helper()
 	g.check(err)
@@ -126,7 +125,7 @@ func (g testGroup) check(err error) {
 	}
 }
 
-// daemonOf is nil for nil.
+// daemonOf returns the daemon of r, or nil if r is nil.
 func daemonOf(r *Redis) *RedisDaemon {
 	if r == nil {
 		return nil

@@ -14,26 +14,26 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// A test has its Redis to itself, from an empty start. Starting a process for each is most of
-// what many tests would make the processors do: a Redis that a test leaves as it found it, but
-// for keys, scripts, users and settings, is renewed and serves the next test of this process,
-// at another port. One that was killed, frozen or restarted, that ever had a replica, or that
-// went through anything else that marks it, serves one test alone.
+// Each test gets an empty Redis that no other test uses at that time. If each test started a new process, the starts would take most of the
+// processors' time. So a Redis serves the next test of this process, at another port, if a test has changed only keys, scripts, users and
+// settings. Otherwise a Redis serves one test alone: if it was killed, frozen or restarted, ever had a replica, or ran one of the commands
+// in the list marking.
 
-// redisLeases are the servers that wait for a next test, by what they were started with.
+// redisLeases holds the idle servers that the next test can use. The keys of the map servers come from leaseKind.
 type redisLeases struct {
 	mu       sync.Mutex
 	servers  map[string][]*RedisDaemon
 	clusters []*RedisClusterDaemon
 }
 
-// leaseKind says what servers are alike; ok is false for one that only one test has.
+// leaseKind returns a text that is equal for servers that can replace each other. The result ok is false for a server that serves one test
+// alone.
 func (o *redisOptions) leaseKind() (kind string, ok bool) {
 	alone := len(o.args) > 0 || o.unix || o.cluster || o.tls != nil || o.master != nil
 	return fmt.Sprintf("clock %t, password %s", o.clock, o.password), !alone
 }
 
-// lease returns a Redis for one test, and what to do with it at the test's end.
+// lease returns a Redis for one test, and a function to call at the test's end.
 func (l *redisLeases) lease(opts []RedisOption) (r *RedisDaemon, end func() error, err error) {
 	kind, ok := redisOptionsOf(opts).leaseKind()
 	if !ok {
@@ -55,7 +55,7 @@ func (l *redisLeases) lease(opts []RedisOption) (r *RedisDaemon, end func() erro
 		}
 	}
 	return r, func() error {
-		if r.disturbed() || r.renew() != nil || r.proc.Freeze() != nil { // one that waits takes no time of a processor
+		if r.disturbed() || r.renew() != nil || r.proc.Freeze() != nil { // a frozen server uses no processor time
 			return r.Stop()
 		}
 		l.mu.Lock()
@@ -76,7 +76,7 @@ func (l *redisLeases) take(kind string) *RedisDaemon {
 	return idle[len(idle)-1]
 }
 
-// leaseCluster is lease for a Cluster, which stays at its ports.
+// leaseCluster is like lease for a Cluster. A Cluster keeps its ports.
 func (l *redisLeases) leaseCluster(opts []RedisOption) (c *RedisClusterDaemon, end func() error, err error) {
 	if len(opts) > 0 {
 		if c, err = RunCluster("", opts...); err != nil {
@@ -128,7 +128,7 @@ func (l *redisLeases) takeCluster() *RedisClusterDaemon {
 	return c
 }
 
-// stop ends all servers that wait.
+// stop stops all idle servers.
 func (l *redisLeases) stop() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,13 +144,13 @@ func (l *redisLeases) stop() error {
 	return errors.Join(errs...)
 }
 
-// beginnings are how a server is before its first test.
+// beginnings is the state of a server before its first test.
 type beginnings struct {
 	users    []string
 	settings map[string]string
 }
 
-// beginLeases notes how the server is, and lets its statistics begin.
+// beginLeases records the state of the server, and resets its statistics.
 func (r *RedisDaemon) beginLeases() error {
 	c, err := r.Dial()
 	if err != nil {
@@ -169,16 +169,16 @@ func (r *RedisDaemon) beginLeases() error {
 	return pipeline(c, statistics...)
 }
 
-// statistics begin with these: a test that makes the server forget them makes it forget the
-// last of these too.
+// statistics lists the commands that reset the statistics. If a test resets the statistics again, the server loses the count of the last of
+// these commands, which unmarked notices.
 var statistics = []string{"CONFIG RESETSTAT", "LATENCY RESET"}
 
 const lastOfStatistics = "latency|reset"
 
-// renew makes the server as it was before the test, but for its port: what is left of the
-// test's clients finds nobody there. It fails if the server cannot be made so.
+// renew restores the state that the server had before the test. The server moves to a new port, so that clients of the earlier test cannot
+// reach it. renew returns an error if it cannot restore that state.
 func (r *RedisDaemon) renew() error {
-	c, err := r.dial(5 * time.Second) // a server that is slower serves nobody else
+	c, err := r.dial(5 * time.Second) // a server that is slower is not used again
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ var (
 	forget = []string{"SCRIPT FLUSH SYNC", "ACL LOG RESET", "SLOWLOG RESET"}
 )
 
-// moveAway makes the server listen at another port, and nowhere else.
+// moveAway makes the server listen at another port instead of its present port.
 func (r *RedisDaemon) moveAway(c redis.Conn) error {
 	var refusal error
 	for range portTries {
@@ -222,7 +222,7 @@ func (r *RedisDaemon) moveAway(c redis.Conn) error {
 	return refusal
 }
 
-// renewNode is renew for a node of a Cluster. Slots may have moved, but none is on its way.
+// renewNode is like renew for a node of a Cluster. Slots may have moved, but no move may be unfinished.
 func (r *RedisDaemon) renewNode() error {
 	c, err := r.dial(5 * time.Second)
 	if err != nil {
@@ -239,7 +239,7 @@ func (r *RedisDaemon) renewNode() error {
 		return err
 	}
 	if strings.Contains(nodes, " [") {
-		return fmt.Errorf("%w: a slot is on its way:\n%s", errMarked, nodes)
+		return fmt.Errorf("%w: a slot is being moved:\n%s", errMarked, nodes)
 	}
 	if err := r.restore(c, did); err != nil {
 		return err
@@ -253,18 +253,17 @@ func (r *RedisDaemon) renewNode() error {
 	return pipeline(c, slices.Concat(commands, forget, statistics)...)
 }
 
-// marking are the commands after which a server is not as it was, whatever is done about it
-// then. A container of subcommands ends with "|".
+// marking lists the commands whose effects renew cannot undo. A command that has subcommands ends with "|".
 var marking = []string{
 	"acl|load", "acl|save", "bgrewriteaof", "bgsave", "client|pause", "cluster|", "config|rewrite", "debug", "failover",
 	"function|", "module|", "monitor", "psync", "replconf", "replicaof", "save", "shutdown", "slaveof", "swapdb", "sync",
 }
 
-// errMarked: a test has left more behind than can be made good.
-var errMarked = errors.New("this Redis is not as it was")
+// errMarked means that renew cannot undo the changes of a test.
+var errMarked = errors.New("this Redis differs from its state before the test")
 
-// unmarked tells which commands were carried out since the statistics began, in scripts too.
-// It fails if one of them has marked the server.
+// unmarked returns the commands that ran since the statistics were reset, also inside scripts. It returns an error if one of these commands
+// is in the list marking. The last argument contains exceptions.
 func (r *RedisDaemon) unmarked(c redis.Conn, but ...string) (did []string, err error) {
 	stats, err := redis.String(c.Do("INFO", "commandstats"))
 	if err != nil {
@@ -285,16 +284,15 @@ func (r *RedisDaemon) unmarked(c redis.Conn, but ...string) (did []string, err e
 		}
 	}
 	if !slices.Contains(did, lastOfStatistics) {
-		return nil, fmt.Errorf("%w: its statistics began anew", errMarked)
+		return nil, fmt.Errorf("%w: its statistics were reset", errMarked)
 	}
 	return did, nil
 }
 
-// lasting are the settings that have left files behind.
+// lasting lists the settings that make the server leave files behind.
 var lasting = []string{"appendonly", "dbfilename", "dir", "save"}
 
-// restore gives the server the users and settings back that it had, if did says that others
-// may have been set.
+// restore restores the server's earlier users and settings, if one of the given commands may have changed them.
 func (r *RedisDaemon) restore(c redis.Conn, did []string) error {
 	if slices.Contains(did, "acl|setuser") || slices.Contains(did, "acl|deluser") {
 		if err := r.restoreUsers(c); err != nil {
@@ -330,7 +328,7 @@ func (r *RedisDaemon) restore(c redis.Conn, did []string) error {
 	return nil
 }
 
-// restoreUsers leaves the default user alone, as it was.
+// restoreUsers deletes the users that a test has added. It returns an error if the default user has changed.
 func (r *RedisDaemon) restoreUsers(c redis.Conn) error {
 	names, err := redis.Strings(c.Do("ACL", "USERS"))
 	if err != nil {
@@ -351,7 +349,7 @@ func (r *RedisDaemon) restoreUsers(c redis.Conn) error {
 	return err
 }
 
-// pipeline sends commands at once and returns the first error.
+// pipeline sends all commands together and returns the first error.
 func pipeline(c redis.Conn, commands ...string) error {
 	for _, command := range commands {
 		words := strings.Fields(command)
@@ -370,7 +368,7 @@ func pipeline(c redis.Conn, commands ...string) error {
 	return nil
 }
 
-// atEnd ends a lease when its test does.
+// atEnd calls the function end when the test ends, and fails the test if this function returns an error.
 func atEnd(t testing.TB, end func() error) {
 	t.Cleanup(func() {
 		if err := end(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// newLeases are leases of this test alone.
+// newLeases returns leases for this test alone.
 func newLeases(t *testing.T) *redisLeases {
 	l := &redisLeases{servers: map[string][]*RedisDaemon{}}
 	t.Cleanup(func() {
@@ -21,7 +21,7 @@ func newLeases(t *testing.T) *redisLeases {
 	return l
 }
 
-// tenant has a lease until it calls end.
+// tenant is a test that has leased a server until it calls end.
 type tenant struct {
 	*RedisDaemon
 	t   *testing.T

@@ -28,29 +28,28 @@ func redisOptionsOf(opts []RedisOption) *redisOptions {
 	return &o
 }
 
-// RedisPassword makes the server ask for a password.
+// RedisPassword makes the server require a password.
 func RedisPassword(pw string) RedisOption { return func(o *redisOptions) { o.password = pw } }
 
-// RedisAOF makes every acknowledged write survive Kill and Restart. Without it a
-// restarted server is empty, or has what a SAVE of the test left it.
+// RedisAOF makes every acknowledged write survive Kill and Restart. Without this option a restarted server is empty, or has the data of the
+// test's last SAVE.
 func RedisAOF() RedisOption {
 	return RedisArgs("--appendonly", "yes", "--appendfsync", "always")
 }
 
-// RedisArgs are appended to the server's command line.
+// RedisArgs appends args to the server's command line.
 func RedisArgs(args ...string) RedisOption {
 	return func(o *redisOptions) { o.args = append(o.args, args...) }
 }
 
-// RedisUnix makes the server listen on a Unix socket too.
+// RedisUnix makes the server listen also on a Unix socket.
 func RedisUnix() RedisOption { return func(o *redisOptions) { o.unix = true } }
 
 // redisServer is a *Redis or a *RedisDaemon.
 type redisServer interface{ redisDaemon() *RedisDaemon }
 
-// RedisReplicaOf makes the server a replica of master, with master's password and
-// certificates. It is ready once it has copied master's data. Writes to it are
-// answered with READONLY.
+// RedisReplicaOf makes the server a replica of master, with master's password and certificates. The replica is ready when it has copied
+// master's data. It answers writes with READONLY.
 func RedisReplicaOf(master redisServer) RedisOption {
 	return func(o *redisOptions) {
 		o.master = master.redisDaemon()
@@ -71,16 +70,16 @@ func RedisNeedsReplicas(n int) RedisOption {
 	return RedisArgs("--min-replicas-to-write", strconv.Itoa(n))
 }
 
-// RedisClusterNode puts the server into Cluster mode. By itself it serves no slot
-// and answers whatever names a key with CLUSTERDOWN; see StartCluster for a whole one.
+// RedisClusterNode puts the server into Cluster mode. Alone, the server serves no slot, and answers CLUSTERDOWN to every command that names
+// a key. StartCluster starts a whole Cluster.
 func RedisClusterNode() RedisOption { return func(o *redisOptions) { o.cluster = true } }
 
-// argv is the command line of a Redis that keeps its files in dir.
+// argv returns the command line of a Redis that keeps its files in dir.
 func (o *redisOptions) argv(program, dir string, port, bus int, tls *tlsFiles) []string {
 	return append(o.serverArgs(program, dir, port, tls), o.dataArgs(dir, bus)...)
 }
 
-// serverArgs are those that a Sentinel has too.
+// serverArgs returns the arguments that data servers and Sentinels have in common.
 func (o *redisOptions) serverArgs(program, dir string, port int, tls *tlsFiles) []string {
 	argv := []string{program, filepath.Join(dir, redisConf), "--bind", "127.0.0.1", "--dir", dir, "--daemonize", "no"}
 	if tls != nil {
@@ -89,9 +88,9 @@ func (o *redisOptions) serverArgs(program, dir string, port int, tls *tlsFiles) 
 	return append(argv, "--port", fmt.Sprint(port))
 }
 
-// dataArgs are those of a server that holds data.
+// dataArgs returns the further arguments of a server that holds data.
 func (o *redisOptions) dataArgs(dir string, bus int) []string {
-	// A replica is fed at once instead of after 5 s in which others might come.
+	// The master sends its data to a replica at once. By default it waits 5 s for further replicas.
 	argv := []string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 	if o.password != "" {
 		argv = append(argv, "--requirepass", o.password, "--masterauth", o.password)
@@ -108,8 +107,8 @@ func (o *redisOptions) dataArgs(dir string, bus int) []string {
 	return append(argv, o.args...)
 }
 
-// conf is what the server finds in its configuration file when it first starts. It
-// may rewrite the file: Sentinel makes it remember whose replica it is.
+// conf returns the content of the configuration file at the first start. The server may rewrite the file, because a Sentinel makes a
+// replica record its master there.
 func (o *redisOptions) conf() string {
 	if o.master == nil {
 		return ""

@@ -12,19 +12,19 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// clusterNode is one line of CLUSTER NODES.
+// clusterNode is one line in the reply of CLUSTER NODES, which describes one node.
 type clusterNode struct {
 	id, addr string
 	flags    []string
-	master   string // id, of a replica
+	master   string // the master's id, if the node is a replica
 	epoch    int64
 	linked   bool
-	slots    [][2]int // first and last
+	slots    [][2]int // pairs of first and last slot
 }
 
 func (n clusterNode) is(flag string) bool { return slices.Contains(n.flags, flag) }
 
-// troubled: not, or not yet, a full member of the Cluster.
+// troubled reports whether a node is not yet, or no longer, a full member of the Cluster.
 func (n clusterNode) troubled() bool {
 	return n.is("handshake") || n.is("fail") || n.is("fail?") || n.is("noaddr") || !n.linked
 }
@@ -47,7 +47,7 @@ func parseClusterNode(line string) (clusterNode, error) {
 	}
 	for _, s := range f[8:] {
 		if strings.HasPrefix(s, "[") {
-			continue // on its way from or to another node
+			continue // this slot is being moved from or to another node
 		}
 		first, last, isRange := strings.Cut(s, "-")
 		if !isRange {
@@ -63,24 +63,24 @@ func parseClusterNode(line string) (clusterNode, error) {
 	return n, nil
 }
 
-// busPort is where a node of a Cluster talks to the others. Redis' own choice, port
-// plus 10000, may be in the range of Linux' ephemeral ports.
+// busPort is the port of a Cluster node and the port of its bus, which the other nodes connect to. By default Redis uses port plus 10000
+// for the bus, and that port may be in Linux' range of ephemeral ports.
 type busPort struct{ port, bus int }
 
-// beside is a free port, the same one for as long as port is the same.
+// beside returns a free port for the bus of a node at the given port. It returns the same bus port until the node's port changes.
 func (b *busPort) beside(port int) int {
 	if b.port == port {
 		return b.bus
 	}
 	bus, err := freePort()
 	if err != nil {
-		bus = port + 10000 // if that is taken too, the server says so
+		bus = port + 10000 // if that port is also taken, the server reports the error
 	}
 	b.port, b.bus = port, bus
 	return bus
 }
 
-// clusterNodes is how a node sees the Cluster.
+// clusterNodes returns the Cluster as this node sees it.
 func (r *RedisDaemon) clusterNodes() ([]clusterNode, error) {
 	text, err := redis.String(r.do("CLUSTER", "NODES"))
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *RedisDaemon) clusterNodes() ([]clusterNode, error) {
 	return nodes, nil
 }
 
-// clusterSelf is how a node sees itself.
+// clusterSelf returns this node as it sees itself.
 func (r *RedisDaemon) clusterSelf() (clusterNode, error) {
 	nodes, err := r.clusterNodes()
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *RedisDaemon) clusterSelf() (clusterNode, error) {
 	return nodes[i], nil
 }
 
-// clusterOK is nil if a node would serve its slots.
+// clusterOK returns nil if the node sees the state of the Cluster as ok, so that it serves its slots.
 func (r *RedisDaemon) clusterOK() error {
 	info, err := redis.String(r.do("CLUSTER", "INFO"))
 	if err == nil && !strings.Contains(info, "cluster_state:ok") {
@@ -119,10 +119,9 @@ func (r *RedisDaemon) clusterOK() error {
 	return err
 }
 
-// SlotMove is a slot on its way from one master to another. Its keys are moved one
-// by one while both serve it: the old owner sends clients to the new one (ASK) for
-// what it no longer has, and a script that names keys on both sides has to be tried
-// again (TRYAGAIN).
+// SlotMove is the move of a slot from one master to another. The keys of the slot move one by one while both masters serve the slot. The
+// old owner redirects clients to the new owner (ASK) for keys that have already moved. A client must retry a script that uses both moved
+// and other keys (TRYAGAIN).
 type SlotMove struct {
 	cluster      *RedisClusterDaemon
 	slot         int
@@ -146,7 +145,7 @@ func (c *RedisClusterDaemon) newMove(key string, to *RedisDaemon) (*SlotMove, er
 	return m, err
 }
 
-// BeginMove starts to move the slot of key. Nothing has moved yet.
+// BeginMove starts the move of the slot of key. It moves no key yet.
 func (c *RedisClusterDaemon) BeginMove(key string, to *RedisDaemon) (*SlotMove, error) {
 	m, err := c.newMove(key, to)
 	if err != nil {
@@ -164,7 +163,7 @@ func (m *SlotMove) importing() error {
 	return err
 }
 
-// MoveKeys moves some keys of the slot, with what is left of their time to live.
+// MoveKeys moves some keys of the slot, with their remaining time to live.
 func (m *SlotMove) MoveKeys(keys ...string) error { return m.migrate(nil, keys) }
 
 func (m *SlotMove) migrate(options, keys []string) error {
@@ -176,7 +175,7 @@ func (m *SlotMove) migrate(options, keys []string) error {
 	return err
 }
 
-// Keys are up to n of those that are still to be moved.
+// Keys returns up to n keys that have not moved yet.
 func (m *SlotMove) Keys(n int) ([]string, error) {
 	return redis.Strings(m.from.do("CLUSTER", "GETKEYSINSLOT", m.slot, n))
 }
@@ -193,15 +192,15 @@ func (m *SlotMove) moveRest(options ...string) error {
 	}
 }
 
-// Finish moves the keys that are left and makes the new master the slot's only one.
+// Finish moves the remaining keys, and makes the new master the only owner of the slot.
 func (m *SlotMove) Finish() error {
 	if err := m.moveRest(); err != nil {
 		return err
 	}
-	// The new owner first: the old one forgets the move once it hears of it.
+	// The new owner is told first, because the old owner ends the move when it learns of the new owner.
 	for _, r := range append([]*RedisDaemon{m.to, m.from}, m.cluster.members...) {
 		if me, err := r.clusterSelf(); err != nil || me.is("slave") {
-			continue // one that is down or a replica learns it from the others
+			continue // a replica, or a node that is down, learns it from the others
 		}
 		if _, err := r.do("CLUSTER", "SETSLOT", m.slot, "NODE", m.toID); err != nil {
 			return err
@@ -210,15 +209,15 @@ func (m *SlotMove) Finish() error {
 	return nil
 }
 
-// MoveSlot moves the slot of key with all its keys to a master, while clients use it: in the way that the servers have for it.
-// Valkey 9 moves a whole slot by itself, earlier servers have their keys moved by MIGRATE.
+// MoveSlot moves the slot of key with all its keys to a master while clients use the slot. It uses the method of the servers: Valkey 9
+// moves a whole slot, earlier servers move the keys by MIGRATE.
 func (c *RedisClusterDaemon) MoveSlot(key string, to *RedisDaemon) error {
 	whole, err := c.MovesWhole()
 	if err != nil {
 		return err
 	}
 	if whole {
-		// The server refuses it while another slot of its own is moved key by key.
+		// The server refuses to move a whole slot while the keys of another slot move one by one.
 		if err := c.moveWhole(key, to); err == nil || !strings.Contains(err.Error(), "being manually") {
 			return err
 		}
@@ -230,14 +229,14 @@ func (c *RedisClusterDaemon) MoveSlot(key string, to *RedisDaemon) error {
 	return m.Finish()
 }
 
-// MovesWhole reports whether the servers know CLUSTER MIGRATESLOTS.
+// MovesWhole reports whether the servers have the command CLUSTER MIGRATESLOTS.
 func (c *RedisClusterDaemon) MovesWhole() (bool, error) {
 	known, err := redis.Values(c.members[0].do("COMMAND", "INFO", "cluster|migrateslots"))
 	return len(known) == 1 && known[0] != nil, err
 }
 
-// moveWhole lets the owner of a slot give it to another master: it copies the keys and follows their changes, as to a replica,
-// and hands the slot over when no change is left. It returns once all nodes have heard of it.
+// moveWhole makes the owner of a slot give the slot to another master. The owner copies the keys and sends their changes, as to a replica.
+// When no change is left, the owner transfers the slot. moveWhole returns once all nodes know the new owner.
 func (c *RedisClusterDaemon) moveWhole(key string, to *RedisDaemon) error {
 	m, err := c.newMove(key, to)
 	if err != nil {
@@ -250,7 +249,7 @@ func (c *RedisClusterDaemon) moveWhole(key string, to *RedisDaemon) error {
 	return errors.Join(await(failoverWithin, fmt.Sprintf("slot %d has moved", m.slot), func() error {
 		me, err := to.clusterSelf()
 		if err == nil && !me.has(m.slot) {
-			err = fmt.Errorf("%s does not have it yet", to.Addr())
+			err = fmt.Errorf("%s does not have the slot yet", to.Addr())
 		}
 		if err != nil {
 			failed = m.failed()
@@ -262,15 +261,16 @@ func (c *RedisClusterDaemon) moveWhole(key string, to *RedisDaemon) error {
 	}), failed)
 }
 
-// failed says why the servers have given up the latest move of the slot; nil if they have not, or do not say.
+// failed returns the reason why the latest move of the slot has failed. It returns nil if the move has not failed, or if the servers do not
+// say.
 func (m *SlotMove) failed() error {
-	moves, _ := redis.Values(m.from.do("CLUSTER", "GETSLOTMIGRATIONS")) // the latest first
+	moves, _ := redis.Values(m.from.do("CLUSTER", "GETSLOTMIGRATIONS")) // the reply begins with the latest move
 	for _, move := range moves {
 		fields, _ := redis.Values(move, nil)
 		of := map[string]string{}
 		for i := 0; i+1 < len(fields); i += 2 {
 			name, _ := redis.String(fields[i], nil)
-			of[name], _ = redis.String(fields[i+1], nil) // numbers are not asked for
+			of[name], _ = redis.String(fields[i+1], nil) // the fields of interest are texts, so a number may become ""
 		}
 		if of["operation"] != "EXPORT" || of["slot_ranges"] != fmt.Sprintf("%d-%d", m.slot, m.slot) {
 			continue
@@ -283,7 +283,7 @@ func (m *SlotMove) failed() error {
 	return nil
 }
 
-// AwaitAgreement waits until all nodes would serve, and have heard which slots have moved where. A master may have no replica.
+// AwaitAgreement waits until all nodes serve their slots and know the owner of each slot. It does not need a replica of each master.
 func (c *RedisClusterDaemon) AwaitAgreement() error {
 	return await(failoverWithin, "the nodes agree on who serves what", func() error {
 		if err := each(c.members, (*RedisDaemon).clusterOK); err != nil {
@@ -293,7 +293,7 @@ func (c *RedisClusterDaemon) AwaitAgreement() error {
 	})
 }
 
-// agree waits until all nodes see the whole Cluster, and the same slots at the same masters.
+// agree waits until all nodes see the whole Cluster, and the same master for each slot.
 func (c *RedisClusterDaemon) agree(within time.Duration) error {
 	return await(within, "the nodes agree on who serves what", func() error {
 		if err := each(c.members, seesAll); err != nil {
@@ -317,19 +317,19 @@ func (c *RedisClusterDaemon) agree(within time.Duration) error {
 			return nil
 		})
 		if err == nil && len(views) > 1 {
-			err = fmt.Errorf("they see it in %d ways", len(views))
+			err = fmt.Errorf("the nodes see the cluster in %d different ways", len(views))
 		}
 		return err
 	})
 }
 
-// MoveSlot moves the slot of key with all its keys to a master, while clients use it.
+// MoveSlot moves the slot of key with all its keys to a master while clients use the slot.
 func (c *RedisCluster) MoveSlot(key string, to *Redis) {
 	c.group.t.Helper()
 	c.group.check(c.daemon.MoveSlot(key, to.daemon))
 }
 
-// BeginMove starts to move the slot of key. Nothing has moved yet.
+// BeginMove starts the move of the slot of key. It moves no key yet.
 func (c *RedisCluster) BeginMove(key string, to *Redis) *SlotMove {
 	c.group.t.Helper()
 	m, err := c.daemon.BeginMove(key, to.daemon)
@@ -337,7 +337,7 @@ func (c *RedisCluster) BeginMove(key string, to *Redis) *SlotMove {
 	return m
 }
 
-// AwaitAgreement waits until all nodes have heard which slots have moved where.
+// AwaitAgreement waits until all nodes know the owner of each slot.
 func (c *RedisCluster) AwaitAgreement() {
 	c.group.t.Helper()
 	c.group.check(c.daemon.agree(failoverWithin))

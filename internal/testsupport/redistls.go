@@ -16,21 +16,20 @@ import (
 	"time"
 )
 
-// RedisTLS makes the server speak TLS only, with a certificate for 127.0.0.1 and
-// localhost by a certification authority (CA) of its own. With clientCert it wants
-// one of its clients too (mTLS). The servers of StartSentinel and StartCluster
-// share one CA, and speak TLS to each other.
+// RedisTLS makes the server speak TLS only, with a certificate for 127.0.0.1 and localhost by a certification authority (CA) of its own.
+// With clientCert the server also requires a certificate from its clients (mTLS). The servers of StartSentinel and StartCluster share one
+// CA, and speak TLS to each other.
 func RedisTLS(clientCert bool) RedisOption {
 	return func(o *redisOptions) { o.tls = &tlsOption{clientCert: clientCert} }
 }
 
-// tlsOption may carry files that are there already.
+// tlsOption contains the argument of RedisTLS, and the certificates if these were made already.
 type tlsOption struct {
 	clientCert bool
 	files      *tlsFiles
 }
 
-// in makes the files in dir unless they are there.
+// in makes the certificates in dir, unless they were made already.
 func (o *tlsOption) in(dir string) (*tlsFiles, error) {
 	if o.files != nil {
 		return o.files, nil
@@ -38,7 +37,7 @@ func (o *tlsOption) in(dir string) (*tlsFiles, error) {
 	return newTLSFiles(dir, o.clientCert)
 }
 
-// tlsFiles are a CA, a server's and a client's certificate, all in PEM files.
+// tlsFiles is a CA with the certificates of a server and a client, all in PEM files.
 type tlsFiles struct {
 	dir        string
 	clientCert bool
@@ -48,7 +47,7 @@ type tlsFiles struct {
 
 func (f *tlsFiles) path(name string) string { return filepath.Join(f.dir, name) }
 
-// args of the server, for whatever it says to others too.
+// args returns the arguments of the server. With these arguments, the server's own connections to other servers also use the certificates.
 func (f *tlsFiles) args(port int) []string {
 	auth := "no"
 	if f.clientCert {
@@ -60,7 +59,7 @@ func (f *tlsFiles) args(port int) []string {
 	}
 }
 
-// config is a fresh client's.
+// config returns a new TLS configuration for a client.
 func (f *tlsFiles) config() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: f.roots}
 	if f.clientCert {
@@ -69,7 +68,7 @@ func (f *tlsFiles) config() *tls.Config {
 	return c
 }
 
-// names are the files that a client's configuration names.
+// names returns the paths that a client needs in its configuration.
 func (f *tlsFiles) names() (ca, cert, key string) {
 	if !f.clientCert {
 		return f.path("ca.pem"), "", ""
@@ -77,7 +76,7 @@ func (f *tlsFiles) names() (ca, cert, key string) {
 	return f.path("ca.pem"), f.path("client.pem"), f.path("client.key")
 }
 
-// newTLSFiles makes a CA, whose key is forgotten, and what it signs.
+// newTLSFiles makes a CA and the certificates that it signs. The key of the CA is not saved.
 func newTLSFiles(dir string, clientCert bool) (*tlsFiles, error) {
 	f := &tlsFiles{dir: dir, clientCert: clientCert, roots: x509.NewCertPool()}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -106,7 +105,7 @@ func newTLSFiles(dir string, clientCert bool) (*tlsFiles, error) {
 	return f, err
 }
 
-// issue writes NAME.pem and NAME.key.
+// issue writes a certificate and its key to NAME.pem and NAME.key.
 func (f *tlsFiles) issue(name string, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -115,7 +114,7 @@ func (f *tlsFiles) issue(name string, ca *x509.Certificate, caKey *ecdsa.Private
 	c := certificate(name)
 	c.KeyUsage = x509.KeyUsageDigitalSignature
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if name == "server" { // which is a client of its master and its Cluster
+	if name == "server" { // a server is also a client of its master and its Cluster
 		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 		c.DNSNames = []string{"localhost"}
 		c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
@@ -137,7 +136,7 @@ func certificate(name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{CommonName: "baton " + name},
-		NotBefore:    time.Now().Add(-24 * time.Hour), // for tests that step a clock
+		NotBefore:    time.Now().Add(-24 * time.Hour), // because some tests step a clock back
 		NotAfter:     time.Now().Add(24 * time.Hour),
 	}
 }
@@ -146,7 +145,7 @@ func writePEM(path, kind string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// TLSConfig is that of a client that the server accepts; it is nil without RedisTLS.
+// TLSConfig returns the configuration of a client that the server accepts, or nil without RedisTLS.
 func (r *RedisDaemon) TLSConfig() *tls.Config {
 	if r.tls == nil {
 		return nil
@@ -154,8 +153,8 @@ func (r *RedisDaemon) TLSConfig() *tls.Config {
 	return r.tls.config()
 }
 
-// TLSFiles are the CA's certificate and, where the server wants one, a client's
-// certificate and key. They are empty without RedisTLS.
+// TLSFiles returns the path of the CA's certificate. If the server requires a client certificate, TLSFiles also returns the paths of a
+// certificate and its key. Without RedisTLS all paths are empty.
 func (r *RedisDaemon) TLSFiles() (ca, cert, key string) {
 	if r.tls == nil {
 		return "", "", ""
@@ -163,9 +162,9 @@ func (r *RedisDaemon) TLSFiles() (ca, cert, key string) {
 	return r.tls.names()
 }
 
-// TLSConfig is that of a client that the server accepts; it is nil without RedisTLS.
+// TLSConfig returns the configuration of a client that the server accepts, or nil without RedisTLS.
 func (r *Redis) TLSConfig() *tls.Config { return r.daemon.TLSConfig() }
 
-// TLSFiles are the CA's certificate and, where the server wants one, a client's
-// certificate and key. They are empty without RedisTLS.
+// TLSFiles returns the path of the CA's certificate. If the server requires a client certificate, TLSFiles also returns the paths of a
+// certificate and its key. Without RedisTLS all paths are empty.
 func (r *Redis) TLSFiles() (ca, cert, key string) { return r.daemon.TLSFiles() }

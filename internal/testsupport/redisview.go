@@ -10,15 +10,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ClusterView is a Cluster as one of its nodes sees it.
+// ClusterView is the state of a Cluster as one of its nodes sees it.
 type ClusterView struct {
-	// Owners are the masters of the slots; nil where there is none.
+	// Owners contains the master of each slot, or nil for a slot without a master.
 	Owners []*RedisDaemon
-	// Replicas are those of each master.
+	// Replicas contains the replicas of each master.
 	Replicas map[*RedisDaemon][]*RedisDaemon
 }
 
-// Masters are those that have slots, in the order of these.
+// Masters returns the masters that own slots, in the order of their slots.
 func (v ClusterView) Masters() (all []*RedisDaemon) {
 	for _, r := range v.Owners {
 		if r != nil && !slices.Contains(all, r) {
@@ -28,8 +28,8 @@ func (v ClusterView) Masters() (all []*RedisDaemon) {
 	return all
 }
 
-// View is how the node that answers first sees the Cluster, whatever has happened to the others. It may not have heard yet
-// of the last changes.
+// View returns the Cluster as one of its nodes sees it, whatever the state of the other nodes. That node is the first one that answers, and
+// may not know the latest changes yet.
 func (c *RedisClusterDaemon) View() (ClusterView, error) {
 	type answer struct {
 		nodes []clusterNode
@@ -72,7 +72,7 @@ func (c *RedisClusterDaemon) view(nodes []clusterNode) ClusterView {
 	return v
 }
 
-// at is the node with an address. One that has just started may not know its own host.
+// at returns the node with an address. It compares only the ports, because a node that has just started may not know its own host.
 func (c *RedisClusterDaemon) at(addr string) *RedisDaemon {
 	_, port, _ := strings.Cut(addr, ":")
 	if i := slices.IndexFunc(c.members, func(r *RedisDaemon) bool { return fmt.Sprint(r.port) == port }); i >= 0 {
@@ -81,15 +81,15 @@ func (c *RedisClusterDaemon) at(addr string) *RedisDaemon {
 	return nil
 }
 
-// NodesAgree is nil if all nodes that answer see each master, and the same slots at the same ones of them: no failover is under
-// way, and no news of slots.
+// NodesAgree returns nil if all nodes that answer see the same masters with the same slots: no failover is under way, and no change of
+// slots is still spreading.
 func (c *RedisClusterDaemon) NodesAgree() error {
 	var mu sync.Mutex
-	views := map[string]string{} // and one node that has it
+	views := map[string]string{} // the views, each with one node that has it
 	err := each(c.members, func(r *RedisDaemon) error {
 		nodes, err := r.clusterNodes()
 		if err != nil {
-			return nil // one that is a master is missed by the others
+			return nil // if this node is a master, the views of the other nodes show its absence
 		}
 		var view []string
 		for _, n := range nodes {
@@ -108,28 +108,28 @@ func (c *RedisClusterDaemon) NodesAgree() error {
 		return nil
 	})
 	if err == nil && len(views) != 1 {
-		err = fmt.Errorf("they see it in %d ways: %v", len(views), views)
+		err = fmt.Errorf("the nodes see the cluster in %d different ways: %v", len(views), views)
 	}
 	return err
 }
 
-// TakeSlot makes a master the owner of the slot of key without a move: the keys stay with the old one, which deletes them as it
-// hears of it.
+// TakeSlot makes a master the owner of the slot of key without a move. The keys stay with the old owner, which deletes them when it
+// learns of the change.
 func (c *RedisClusterDaemon) TakeSlot(key string, to *RedisDaemon) error {
 	m, err := c.newMove(key, to)
 	if err != nil {
 		return err
 	}
-	if err := m.importing(); err != nil { // else the epoch of the new owner stays what it is
+	if err := m.importing(); err != nil { // otherwise the epoch of the new owner does not change
 		return err
 	}
 	_, err = to.do("CLUSTER", "SETSLOT", m.slot, "NODE", m.toID)
 	return err
 }
 
-// GiveSlot gives the slot of key to a master if none says that it has it: one that changes hands in the moment of a failover
-// may be lost. Moves of it that were not finished are given up: a master that still imports a slot hears of no owner of it, and
-// serves nothing meanwhile. It waits until all nodes answer.
+// GiveSlot gives the slot of key to a master if no master owns the slot. A slot can lose its owner if it changes its owner during a
+// failover. GiveSlot first ends unfinished moves of the slot. Otherwise a master that still imports the slot would never learn who owns it,
+// and would not serve it. GiveSlot waits until all nodes answer.
 func (c *RedisClusterDaemon) GiveSlot(key string) error {
 	slot, err := c.Slot(key)
 	if err != nil {
@@ -166,8 +166,8 @@ func (c *RedisClusterDaemon) GiveSlot(key string) error {
 	return err
 }
 
-// MendSlot ends the moves of the slot of key that were not finished, as `redis-cli --cluster fix` does: keys that other masters
-// than its owner have are moved to that one.
+// MendSlot ends the unfinished moves of the slot of key, as `redis-cli --cluster fix` does: it moves the keys that other masters hold to
+// the owner.
 func (c *RedisClusterDaemon) MendSlot(key string) error {
 	slot, err := c.Slot(key)
 	if err != nil {
@@ -185,14 +185,14 @@ func (c *RedisClusterDaemon) MendSlot(key string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := owner.do("CLUSTER", "SETSLOT", slot, "STABLE"); err != nil { // else it has nothing for keys but ASK
+	if _, err := owner.do("CLUSTER", "SETSLOT", slot, "STABLE"); err != nil { // otherwise it answers only ASK
 		return err
 	}
 	for _, r := range v.Masters() {
 		if r == owner {
 			continue
 		}
-		// That lets it carry out MIGRATE for a slot of another master.
+		// In this state the node accepts a MIGRATE command for a slot of another master.
 		if _, err := r.do("CLUSTER", "SETSLOT", slot, "IMPORTING", id); err != nil {
 			return err
 		}

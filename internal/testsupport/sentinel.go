@@ -17,37 +17,34 @@ import (
 
 const (
 	sentinelMaster = "mymaster"
-	// failoverWithin is generous: a failover takes one to three seconds on a calm
-	// machine, and twice sentinelTimeout more if two Sentinels start one at once.
+	// failoverWithin is the time limit for a failover. It is long, because the machine may be busy. On an idle machine a failover takes one
+	// to three seconds, and twice sentinelTimeout more if two Sentinels start a failover at the same time.
 	failoverWithin  = 60 * time.Second
 	sentinelTimeout = 2 * time.Second
 )
 
-// sentinelHaste shortens what Sentinel does once in some seconds, in milliseconds,
-// and the half minute for which it does nothing after it has been held up itself.
-// Shorter still, and it trips over itself: it takes no replica that it has not heard
-// for five pings, hears them once a second during a failover, and turns a replica
-// that says it is a master back after four publications of its own, which must leave
-// the one who promoted it time to say so.
+// sentinelHaste contains intervals of Sentinel in milliseconds, which are shorter than the default intervals of some seconds. It also
+// shortens the half minute in which a Sentinel stays inactive after a delay of its own process. Shorter values would break a failover:
+// Sentinel rejects a replica that was silent for five pings, but during a failover a replica reports only once a second. After four
+// publications Sentinel also demotes a replica that claims to be a master, and the promoting Sentinel must publish the new master before
+// that.
 var sentinelHaste = []any{
 	"info-period", 500, "ping-period", 500, "ask-period", 200, "publish-period", 700, "tilt-period", 1000,
 }
 
-// SentinelPassword makes the Sentinels ask for a password of their own.
+// SentinelPassword makes the Sentinels require a password of their own.
 func SentinelPassword(pw string) RedisOption {
 	return func(o *redisOptions) { o.sentinelPassword = pw }
 }
 
-// SentinelDaemon is a master, two replicas and three Sentinels, for programs that
-// are not tests.
+// SentinelDaemon is a group of a master, two replicas and three Sentinels, for programs that are not tests.
 type SentinelDaemon struct {
 	redisGroup
 	data, sentinels []*RedisDaemon
 }
 
-// RunSentinel starts them with their files below dir, or below the system's
-// temporary directory if dir is empty. The options are those of the data servers;
-// with RedisTLS the Sentinels speak TLS too.
+// RunSentinel starts a master, two replicas and three Sentinels. Their files are below dir, or below the system's temporary directory if
+// dir is empty. The options are for the data servers; with RedisTLS the Sentinels also use TLS.
 func RunSentinel(dir string, opts ...RedisOption) (*SentinelDaemon, error) {
 	s := &SentinelDaemon{}
 	if err := s.run(dir, opts); err != nil {
@@ -87,7 +84,7 @@ func runSentinelNode(dir string, data *redisOptions, master *RedisDaemon) (*Redi
 	if err != nil {
 		return nil, err
 	}
-	// Sentinel writes what it learns into this file.
+	// Sentinel writes its state into this file.
 	err = os.WriteFile(filepath.Join(r.dir.Path, redisConf), []byte(sentinelConf(data, master)), 0o600)
 	if err != nil {
 		return nil, r.dir.Fail(err)
@@ -118,7 +115,7 @@ func sentinelConf(data *redisOptions, master *RedisDaemon) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// hasten is repeated at every start: Sentinel does not write these into its file.
+// hasten sets sentinelHaste. It runs at every start, because Sentinel does not write these settings into its file.
 func (r *RedisDaemon) hasten() error {
 	if err := r.infoHas("server", fmt.Sprintf("process_id:%d", r.proc.Pid())); err != nil {
 		return err
@@ -127,8 +124,7 @@ func (r *RedisDaemon) hasten() error {
 	return err
 }
 
-// knowsAll is nil if a Sentinel knows the other two, and both replicas as ready to
-// take over.
+// knowsAll returns nil if a Sentinel knows the other two Sentinels, and knows both replicas as ready to take over.
 func (s *SentinelDaemon) knowsAll(r *RedisDaemon) error {
 	master, err := redis.StringMap(r.do("SENTINEL", "MASTER", sentinelMaster))
 	if err != nil {
@@ -155,34 +151,34 @@ func (s *SentinelDaemon) knowsAll(r *RedisDaemon) error {
 	return nil
 }
 
-// Name is what the Sentinels call the master.
+// Name returns the name that the Sentinels use for the master.
 func (s *SentinelDaemon) Name() string { return sentinelMaster }
 
-// Addresses are those of the Sentinels.
+// Addresses returns the addresses of the Sentinels.
 func (s *SentinelDaemon) Addresses() []string { return addresses(s.sentinels) }
 
-// Sentinels are the three of them.
+// Sentinels returns the three Sentinels.
 func (s *SentinelDaemon) Sentinels() []*RedisDaemon { return slices.Clone(s.sentinels) }
 
-// Data are the three Redis servers; the first one was the first master.
+// Data returns the three Redis servers. The first one was the first master.
 func (s *SentinelDaemon) Data() []*RedisDaemon { return slices.Clone(s.data) }
 
-// AwaitMaster waits until most Sentinels name a master that is not the given one
-// (nil: any), and that server says so itself.
+// AwaitMaster waits until most Sentinels name a master other than the given server, and that master also reports that it is a master. If
+// the given server is nil, AwaitMaster accepts any master.
 func (s *SentinelDaemon) AwaitMaster(not *RedisDaemon) (master *RedisDaemon, err error) {
 	err = await(failoverWithin, "most Sentinels agree on a master that answers", func() error {
 		if master, err = s.elected(); err != nil {
 			return err
 		}
 		if master == not {
-			return fmt.Errorf("it is %s as before", not.Addr())
+			return fmt.Errorf("the master is still %s", not.Addr())
 		}
 		return master.infoHas("replication", "role:master")
 	})
 	return master, err
 }
 
-// elected is the master that at least two Sentinels name.
+// elected returns the master that at least two Sentinels name.
 func (s *SentinelDaemon) elected() (*RedisDaemon, error) {
 	var mu sync.Mutex
 	votes := map[string]int{}
@@ -197,14 +193,14 @@ func (s *SentinelDaemon) elected() (*RedisDaemon, error) {
 	})
 	for _, r := range s.data {
 		if votes[fmt.Sprint(r.port)] >= 2 {
-			return r, nil // the third one may be down
+			return r, nil // the third Sentinel may be down
 		}
 	}
-	return nil, errors.Join(fmt.Errorf("they name (port: times) %v", votes), err)
+	return nil, errors.Join(fmt.Errorf("the Sentinels name these ports (port: votes): %v", votes), err)
 }
 
-// Failover has the Sentinels put a replica in the master's place, as for maintenance,
-// and waits for it. Unlike a Cluster's, it may lose the last writes.
+// Failover makes the Sentinels replace the master by a replica, as for maintenance, and waits until the replica is the master. Unlike the
+// failover of a Cluster, it may lose the last writes.
 func (s *SentinelDaemon) Failover() error {
 	old, err := s.AwaitMaster(nil)
 	if err != nil {
@@ -216,10 +212,10 @@ func (s *SentinelDaemon) Failover() error {
 		if err != nil || len(addr) != 2 || addr[1] != fmt.Sprint(old.port) {
 			return err
 		}
-		// Refused while one is under way, and while no replica is fit; also tried again
-		// when one was given up.
+		// The Sentinel refuses the command while a failover is running, or while no replica is fit to become the master. The command is
+		// also repeated because Sentinel may give up a failover.
 		_, refusal := leader.do("SENTINEL", "FAILOVER", sentinelMaster)
-		return errors.Join(fmt.Errorf("the master is %s as before", old.Addr()), refusal)
+		return errors.Join(fmt.Errorf("the master is still %s", old.Addr()), refusal)
 	})
 	if err != nil {
 		return err
@@ -244,16 +240,15 @@ func (s *SentinelDaemon) AwaitReplica(r *RedisDaemon) error {
 	})
 }
 
-// Sentinel is a private master with two replicas and three Sentinels, of one test.
-// A master that is killed or frozen is replaced within one to three seconds; when
-// it comes back it is a master for about three seconds, and then a replica.
+// Sentinel is a master with two replicas and three Sentinels, for one test alone. A killed or frozen master is replaced within one to three
+// seconds. When the old master runs again, it is a master for about three seconds and then a replica.
 type Sentinel struct {
 	daemon *SentinelDaemon
 	group  testGroup
 }
 
-// StartSentinel starts them; they are stopped at the test's end. The options are
-// those of RunSentinel.
+// StartSentinel starts a master, two replicas and three Sentinels, and stops them at the test's end. The options are the same as for
+// RunSentinel.
 func StartSentinel(t testing.TB, opts ...RedisOption) *Sentinel {
 	t.Helper()
 	d, err := RunSentinel("", opts...)
@@ -263,30 +258,30 @@ func StartSentinel(t testing.TB, opts ...RedisOption) *Sentinel {
 	return &Sentinel{daemon: d, group: newTestGroup(t, &d.redisGroup, d.Stop)}
 }
 
-// Daemon is the same with error returns.
+// Daemon returns the servers as a SentinelDaemon, whose methods return errors instead of failing the test.
 func (s *Sentinel) Daemon() *SentinelDaemon { return s.daemon }
 
-// Name is what the Sentinels call the master.
+// Name returns the name that the Sentinels use for the master.
 func (s *Sentinel) Name() string { return s.daemon.Name() }
 
-// Addresses are those of the Sentinels.
+// Addresses returns the addresses of the Sentinels.
 func (s *Sentinel) Addresses() []string { return s.daemon.Addresses() }
 
-// Sentinels are the three of them.
+// Sentinels returns the three Sentinels.
 func (s *Sentinel) Sentinels() []*Redis { return s.group.all(s.daemon.sentinels) }
 
-// Master is AwaitMaster(nil).
+// Master returns the present master, like AwaitMaster(nil).
 func (s *Sentinel) Master() *Redis { s.group.t.Helper(); return s.AwaitMaster(nil) }
 
-// Replicas are the servers that are not Master, whether they run or not.
+// Replicas returns the two servers other than Master, whether they run or not.
 func (s *Sentinel) Replicas() []*Redis {
 	s.group.t.Helper()
 	master := s.Master()
 	return slices.DeleteFunc(s.group.all(s.daemon.data), func(r *Redis) bool { return r == master })
 }
 
-// AwaitMaster waits until most Sentinels name a master that is not the given one
-// (nil: any), and that server says so itself.
+// AwaitMaster waits until most Sentinels name a master other than the given server, and that master also reports that it is a master. If
+// the given server is nil, AwaitMaster accepts any master.
 func (s *Sentinel) AwaitMaster(not *Redis) *Redis {
 	s.group.t.Helper()
 	return s.group.one(s.daemon.AwaitMaster(daemonOf(not)))
@@ -298,6 +293,6 @@ func (s *Sentinel) AwaitReplica(r *Redis) {
 	s.group.check(s.daemon.AwaitReplica(r.daemon))
 }
 
-// Failover has the Sentinels put a replica in the master's place, as for maintenance,
-// and waits for it. Unlike a Cluster's, it may lose the last writes.
+// Failover makes the Sentinels replace the master by a replica, as for maintenance, and waits until the replica is the master. Unlike the
+// failover of a Cluster, it may lose the last writes.
 func (s *Sentinel) Failover() { s.group.t.Helper(); s.group.check(s.daemon.Failover()) }

@@ -48,7 +48,7 @@ func TestSentinelReplacesAKilledMasterWhichComesBackAsAReplica(t *testing.T) {
 	promoted.Thaw()
 	s.AwaitReplica(promoted)
 
-	// Who follows whom outlives a restart.
+	// After a restart a replica still follows the same master.
 	promoted.Restart()
 	s.AwaitReplica(promoted)
 	sentinel := s.Sentinels()[0]
@@ -68,7 +68,7 @@ func TestSentinelOverTLSFailsOverByItselfAndWhenAsked(t *testing.T) {
 	set(t, promoted.Conn(), "a", "1")
 	old.Restart()
 	s.AwaitReplica(old)
-	// On a busy machine the Sentinels may put a master back that they have just replaced.
+	// On a busy machine the Sentinels may soon make the replaced server the master again.
 	told := redis.PubSubConn{Conn: s.Sentinels()[0].Conn()}
 	if err := told.Subscribe("+switch-master"); err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-// Server is a Daemon bound to a test: what fails, fails the test. Call it from
-// the test's goroutine; elsewhere use Daemon and look at the errors.
+// Server is a Daemon for a test: an error fails the test. Use a Server only in the test's goroutine; in other goroutines use the Daemon and
+// check the errors.
 type Server struct {
 	t      testing.TB
 	daemon *Daemon
@@ -23,23 +23,22 @@ func newServer(t testing.TB, d *Daemon) Server {
 	return Server{t: t, daemon: d}
 }
 
-// Daemon is the same server with error returns.
+// Daemon returns the server as a Daemon, whose methods return errors instead of failing the test.
 func (s Server) Daemon() *Daemon { return s.daemon }
 
-// Addr is host:port.
+// Addr returns the server's host:port.
 func (s Server) Addr() string { return s.daemon.Addr() }
 
-// Kill ends the server with SIGKILL: a crash.
+// Kill ends the server with SIGKILL, like a crash.
 func (s Server) Kill() { s.t.Helper(); s.check("kill", s.daemon.Kill()) }
 
-// Restart starts it again on the same port with the same directory, killing it
-// first if it runs.
+// Restart starts the server again on the same port and directory. It first kills a server that still runs.
 func (s Server) Restart() { s.t.Helper(); s.check("restart", s.daemon.Restart()) }
 
-// Freeze stops it where it is (SIGSTOP); its connections stay open.
+// Freeze stops the server's processes with SIGSTOP. Its connections stay open.
 func (s Server) Freeze() { s.t.Helper(); s.check("freeze", s.daemon.Freeze()) }
 
-// Thaw lets it go on.
+// Thaw lets a frozen server continue.
 func (s Server) Thaw() { s.t.Helper(); s.check("thaw", s.daemon.Thaw()) }
 
 func (s Server) check(what string, err error) {
@@ -49,8 +48,8 @@ func (s Server) check(what string, err error) {
 	}
 }
 
-// newServerDir is the directory of one server, below parent unless that is empty. Tests keep
-// theirs in memory; other programs measure, and want a disk.
+// newServerDir makes the directory of one server. If parent is empty, a test gets a directory in memory. Other programs get a directory on
+// the disk, because they measure times.
 func newServerDir(parent, name string) (*ground.Dir, error) {
 	if parent == "" && testing.Testing() {
 		return ground.NewInMemory(name + "-")

@@ -8,25 +8,25 @@ import (
 	"testing"
 )
 
-// The programs that stand in for redis-server and mariadbd while test/versions runs the tests
-// against other servers. Without them tests run against the system's own.
+// These environment variables name the programs that test/versions uses instead of redis-server and mariadbd. Without them tests use the
+// system's own programs.
 const (
-	redisServerEnv = "BATON_TEST_REDIS_SERVER" // such as valkey-server
+	redisServerEnv = "BATON_TEST_REDIS_SERVER" // for example valkey-server
 	mysqlServerEnv = "BATON_TEST_MYSQL_SERVER" // mysqld
 )
 
 func redisProgram() string { return cmp.Or(os.Getenv(redisServerEnv), "redis-server") }
 
-// Dialect is the server that a test needs where two of them speak the protocol of MySQL.
+// Dialect names the database server that a test needs. Both MariaDB and MySQL use the protocol of MySQL.
 type Dialect string
 
-// The dialects.
+// The dialects are:
 const (
 	DialectMariaDB Dialect = "MariaDB"
 	DialectMySQL   Dialect = "MySQL"
 )
 
-// dialect is that of the server that MariaDB and StartMariaDB start.
+// dialect returns the dialect of the server that MariaDB and StartMariaDB start.
 func dialect() Dialect {
 	if strings.HasPrefix(filepath.Base(os.Getenv(mysqlServerEnv)), "mysqld") {
 		return DialectMySQL
@@ -34,11 +34,10 @@ func dialect() Dialect {
 	return DialectMariaDB
 }
 
-// HasDialect reports whether the server of MariaDB and StartMariaDB is of that dialect.
+// HasDialect reports whether MariaDB and StartMariaDB start a server of that dialect.
 func HasDialect(d Dialect) bool { return dialect() == d }
 
-// NeedsDialect leaves a test out of a run against a server of another dialect. The usual run is
-// against MariaDB.
+// NeedsDialect skips a test if the server has another dialect. By default the server is MariaDB.
 func NeedsDialect(t testing.TB, d Dialect) {
 	t.Helper()
 	if has := dialect(); has != d {

@@ -6,26 +6,24 @@ import (
 	"time"
 )
 
-// Stopwatch measures how long something takes without the times in which this process got no
-// processor: for upper limits. A machine may stand still for seconds at any place, and that is
-// no fault of what is measured. What waits for a clock, or works for too long, is found all the
-// same: meanwhile the process could have run.
+// Stopwatch measures how long something takes, without the times when this process got no processor. Use it for upper limits, because a
+// machine may pause for seconds, and the measured code cannot prevent that. A test still finds code that waits for a clock or works for too
+// long, because the process gets processor time during that wait.
 type Stopwatch struct {
 	began time.Time
 
 	mu    sync.Mutex
-	seen  time.Time     // when it last ran
-	still time.Duration // how long it could not, until then
+	seen  time.Time     // when the process last ran
+	still time.Duration // how long the process got no processor, until seen
 }
 
-// A stopwatch runs every stopwatchTick; what is more than stopwatchSlack between two times is
-// time in which it could not.
+// A stopwatch ticks every stopwatchTick. If more than stopwatchSlack passes between two ticks, the process got no processor in that time.
 const (
 	stopwatchTick  = 5 * time.Millisecond
 	stopwatchSlack = 25 * time.Millisecond
 )
 
-// StartStopwatch starts one, which goes on until the test's end.
+// StartStopwatch starts a stopwatch that stops at the test's end.
 func StartStopwatch(t testing.TB) *Stopwatch {
 	now := time.Now()
 	w := &Stopwatch{began: now, seen: now}
@@ -46,7 +44,7 @@ func StartStopwatch(t testing.TB) *Stopwatch {
 	return w
 }
 
-// look notes that the process runs.
+// look records that the process runs now. It returns the time, and how long the process has got no processor so far.
 func (w *Stopwatch) look() (now time.Time, still time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,13 +56,13 @@ func (w *Stopwatch) look() (now time.Time, still time.Duration) {
 	return now, w.still
 }
 
-// Took is the time since the start, without that in which the process stood still.
+// Took returns the time since the start, without the time in which the process got no processor.
 func (w *Stopwatch) Took() time.Duration {
 	now, still := w.look()
 	return now.Sub(w.began) - still
 }
 
-// Still is for how long the process has stood still since the start.
+// Still returns how long the process has got no processor since the start.
 func (w *Stopwatch) Still() time.Duration {
 	_, still := w.look()
 	return still

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// stopped reports whether a process stands still by a signal, all of it.
+// stopped reports whether a signal has stopped all threads of a process.
 func stopped(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // it may have ended
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // the process may have ended
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	return len(fields) > 0 && string(fields[0]) == "T"
 }
 
-// A process that is frozen stands for a machine that stands still.
+// The test freezes a process to imitate a machine that pauses.
 func TestAStopwatchLeavesOutWhatTheMachineStoodStill(t *testing.T) {
 	const frozen = time.Second
 	if os.Getenv("STOPWATCH_TEST") != "" {
 		w := StartStopwatch(t)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		for w.Still() < frozen*9/10 && time.Since(w.began) < time.Minute { // its threads stop in their own time
+		for w.Still() < frozen*9/10 && time.Since(w.began) < time.Minute { // the threads of a process do not stop all at once
 			time.Sleep(time.Millisecond)
 		}
 		if took, still := w.Took(), w.Still(); still < frozen*9/10 || took > time.Since(w.began)-frozen*9/10 {

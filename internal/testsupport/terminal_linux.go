@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal makes a pseudo-terminal: our side, and the other one for a session.
+// Terminal opens a pseudo-terminal. It returns the side for the test (ours), and the side for the program that runs in the terminal
+// (theirs).
 func Terminal(t testing.TB) (ours, theirs *os.File) {
 	t.Helper()
 	open := func(path string) *os.File {

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// thePageStandsBelowAPath looks at a node through a proxy that has given it a path and takes
-// that path away. The page signs in, orders, and keeps itself current there. No address of it
-// leads out of the path.
+// thePageStandsBelowAPath opens the page of a node through a proxy that serves the node below a path and removes the path from requests.
+// The test checks that signing in, orders and updates of the page work there, and that no address on the page leaves the path.
 func thePageStandsBelowAPath(t *testing.T, l *lab) {
 	const below = "/tools/baton"
 	node, err := url.Parse(l.AwaitLeader(soon).URL())

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestCommandsAreCopied presses the buttons by mouse and by keyboard, on the host itself and, where browsers have no clipboard
-// for pages, by plain http from another one.
+// TestCommandsAreCopied presses the buttons by mouse and by keyboard, on the host itself and by plain http from another host, where
+// browsers give pages no clipboard.
 func TestCommandsAreCopied(t *testing.T) {
 	server, snap, _ := installation(t, asItIs)
 	l := &lab{t: t, browser: startBrowser(t)}
@@ -19,7 +19,7 @@ func TestCommandsAreCopied(t *testing.T) {
 		"the host": server.URL, "another host": strings.Replace(server.URL, "127.0.0.1", "db1.example", 1),
 	} {
 		b := l.openAt(t, url, "/")
-		b.awaitText("dead letters") // they come a moment later, and move what is below
+		b.awaitText("dead letters") // the dead letters appear a moment later, and move the parts below them
 		if secure := b.is("navigator.clipboard"); secure != (where == "the host") {
 			t.Errorf("%s: the browser has a clipboard: %v", where, secure)
 		}
@@ -55,7 +55,7 @@ func TestCommandsAreCopied(t *testing.T) {
 	}
 }
 
-// TestTheFocusStaysWhileThePageChanges has what is wrong go away, and come again, above what has the focus.
+// TestTheFocusStaysWhileThePageChanges checks that the focus stays when problems above the focused element disappear and appear again.
 func TestTheFocusStaysWhileThePageChanges(t *testing.T) {
 	server, snap, calm := installation(t, asItIs)
 	l := &lab{t: t, browser: startBrowser(t)}

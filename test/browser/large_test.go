@@ -15,7 +15,7 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// screens are those that the page is made for, and how high it may be on each with 200 jobs; 0: any height.
+// screens lists the screens for which the page is made, with the maximum height of the page with 200 jobs. 0 means any height.
 var screens = []struct {
 	name          string
 	width, height int64

@@ -1,5 +1,4 @@
-// Package browser opens the pages of real nodes in a real Chromium, and compares what they
-// say with what is so.
+// Package browser opens the pages of real nodes in a real Chromium, and compares the pages with the state in Redis.
 package browser
 
 import (
@@ -25,7 +24,7 @@ import (
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
 const (
-	// soon is generous: two cores may run everything at once.
+	// soon is a long time, because two cores may run all programs at the same time.
 	soon    = time.Minute
 	lockKey = "baton"
 	token   = "not-a-secret-but-a-token-of-the-tests"
@@ -74,8 +73,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// scratch is a directory for programs whose children may write into it for a moment after
-// their own end.
+// scratch returns a directory for programs whose children may still write into it for a moment after the program's end.
 func scratch(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "browser") //nolint:usetesting // t.TempDir does not try again to remove it
@@ -106,7 +104,7 @@ func startBrowser(t *testing.T) context.Context {
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
-		stop() // kills it, and waits until it has ended
+		stop() // this kills the browser, and waits until it has ended
 		end()
 	})
 	if err := chromedp.Run(browser); err != nil {
@@ -122,7 +120,7 @@ func (l *lab) increment(field string, by int) {
 	}
 }
 
-// truth is the node that leads by what Redis says; "" if none does.
+// truth returns the node that leads according to Redis, or "" if no node leads.
 func (l *lab) truth(t *testing.T) string {
 	t.Helper()
 	owner, err := redis.String(l.conn.Do("GET", lockKey))
@@ -164,8 +162,8 @@ func (l *lab) openAt(t *testing.T, url, path string, first ...chromedp.Action) *
 	return tb
 }
 
-// do does one after the other. A page may come anew between the looking for a node and
-// what is to be done to it: that has then not been done, and is tried again.
+// do executes actions one after the other. The page may be reloaded after the search for an element and before the action on the element.
+// Then the action was not executed, and do tries it again.
 func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	for tries := 0; len(actions) > 0; {
@@ -191,7 +189,7 @@ func (b *tab) eval(expression string, into any) {
 	b.do(chromedp.Evaluate(expression, into))
 }
 
-// is evaluates a condition; while a page is being left it is not.
+// is evaluates a condition. While the browser leaves a page, is returns false.
 func (b *tab) is(condition string) (yes bool) {
 	if chromedp.Run(b.ctx, chromedp.Evaluate("!!("+condition+")", &yes)) != nil {
 		return false
@@ -200,7 +198,7 @@ func (b *tab) is(condition string) (yes bool) {
 }
 
 func (b *tab) text() (text string) {
-	_ = chromedp.Run(b.ctx, chromedp.Evaluate("document.body.innerText", &text)) // while a page is being left there is none
+	_ = chromedp.Run(b.ctx, chromedp.Evaluate("document.body.innerText", &text)) // while the browser leaves a page there is no text
 	return text
 }
 
@@ -214,27 +212,27 @@ func (b *tab) await(what, condition string) {
 	}
 }
 
-// awaitText waits until the page says something.
+// awaitText waits until the page contains a text.
 func (b *tab) awaitText(text string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(text)
 	b.await(fmt.Sprintf("%q", text), fmt.Sprintf("document.body.innerText.includes(%s)", quoted))
 }
 
-// awaitLetter asks for the page of dead letters until there is one.
+// awaitLetter reloads the page of dead letters until the page shows a letter.
 func (b *tab) awaitLetter(l *lab) {
 	b.t.Helper()
 	l.Await(soon, "a dead letter", func() bool { b.visit("/dead-letters"); return strings.Contains(b.text(), "Why it did not fit") })
 }
 
-// click clicks the link or button with that text, as a mouse does.
+// click clicks the link or button with the given text, as a mouse does.
 func (b *tab) click(text string) {
 	b.t.Helper()
 	path := fmt.Sprintf(`//*[self::a or self::button][starts-with(normalize-space(.), %q)]`, text)
 	b.do(chromedp.Click(path, chromedp.BySearch, chromedp.NodeVisible))
 }
 
-// signIn signs in on the form that is shown.
+// signIn signs in with the form on the page.
 func (b *tab) signIn() {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible("#token", chromedp.ByQuery), chromedp.SendKeys("#token", token, chromedp.ByQuery))
@@ -242,7 +240,7 @@ func (b *tab) signIn() {
 	b.await("to be signed in", `!document.getElementById("token") && document.readyState === "complete"`)
 }
 
-// phone is a narrow screen.
+// phone sets a narrow screen.
 func phone() chromedp.Action { return emulation.SetDeviceMetricsOverride(360, 740, 1, true) }
 
 func withoutScripts() chromedp.Action { return emulation.SetScriptExecutionDisabled(true) }
@@ -251,7 +249,7 @@ func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// shoot keeps a picture of the page where the environment asks for that.
+// shoot stores a picture of the page if the environment requests this.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("BATON_SCREENSHOTS")

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// All tests share one installation and one browser: to start them takes longer than to look.
+// All tests share one installation and one browser, because starting them takes longer than the tests.
 func TestPage(t *testing.T) {
 	l := newLab(t)
 	for _, test := range []struct {
@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 func nothingWithoutToken(t *testing.T, l *lab) {
 	b := l.open(t, l.Nodes[0], "/dead-letters")
 	b.awaitLetter(l)
-	b.awaitText("The records are shown to who has signed in")
+	b.awaitText("Only signed-in users see the records")
 	if text := b.text(); strings.Contains(text, `"bad"`) {
 		t.Errorf("the record is shown:\n%s", text)
 	}
@@ -48,8 +48,7 @@ func nothingWithoutToken(t *testing.T, l *lab) {
 	b.awaitText("This is not the token")
 }
 
-// ordersAreCarriedOut signs in, steps the leader down, runs a job, looks at its output,
-// pauses and resumes.
+// ordersAreCarriedOut signs in, orders the leader to step down, runs a job, opens the job's output, pauses and resumes.
 func ordersAreCarriedOut(t *testing.T, l *lab, first ...chromedp.Action) {
 	leader := l.AwaitLeader(soon)
 	b := l.open(t, l.Standbys()[0], "/", first...)
@@ -92,7 +91,7 @@ func ordersAreCarriedOut(t *testing.T, l *lab, first ...chromedp.Action) {
 	b.await("the next run", `document.querySelector(".facts time[data-tick=next]")`)
 
 	if len(first) > 0 {
-		return // the rest is the same again
+		return // the rest would be the same again
 	}
 	b.visit("/")
 	b.click("Pause everything…")
@@ -111,7 +110,7 @@ func ordersAreCarriedOut(t *testing.T, l *lab, first ...chromedp.Action) {
 	b.await("a leader", `/^n\d leads/.test(document.querySelector("h1").innerText)`)
 }
 
-// ordersByKeyboard walks over the page by the Tab key alone, and runs a job.
+// ordersByKeyboard moves over the page only with the Tab key, and runs a job.
 func ordersByKeyboard(t *testing.T, l *lab) {
 	b := l.open(t, l.AwaitLeader(soon), "/sign-in?next=/jobs/report")
 	press := func(keys string) { b.do(chromedp.KeyEvent(keys)) }
@@ -139,7 +138,7 @@ func ordersByKeyboard(t *testing.T, l *lab) {
 	b.do(input.InsertText(token))
 	press(kb.Enter)
 	b.awaitText("Next run")
-	// What the page tells may come anew just before the key does: then somebody does it again.
+	// The page may be updated just before the key arrives. Then the test presses the key again.
 	for deadline := time.Now().Add(soon); !strings.Contains(b.text(), "Run report now?"); {
 		if time.Now().After(deadline) {
 			t.Fatalf("the key does not lead to the question:\n%s", b.text())
@@ -170,13 +169,13 @@ func deadLetterIsReplayed(t *testing.T, l *lab) {
 	b.awaitText("There are none")
 }
 
-// truthWhileTheLeaderIsKilled compares what the page of a standby says with what Redis has
-// said, until the page tells of the successor: it says the same, in the same order.
+// truthWhileTheLeaderIsKilled compares the leaders on a standby's page with the leaders in Redis, until the page shows the successor. The
+// page must show the same leaders in the same order.
 func truthWhileTheLeaderIsKilled(t *testing.T, l *lab) {
 	leader := l.AwaitLeader(soon)
 	b := l.open(t, l.Standbys()[0], "/")
 	b.awaitText(leader.ID + " leads")
-	truths := []string{leader.ID} // that the page may tell of still
+	truths := []string{leader.ID} // the page may still show this leader
 	look := func() {
 		now, last := l.truth(t), truths[len(truths)-1]
 		if last != "" && now != "" && now != last { // no node led in between
@@ -191,7 +190,7 @@ func truthWhileTheLeaderIsKilled(t *testing.T, l *lab) {
 	for deadline := time.Now().Add(soon); ; time.Sleep(80 * time.Millisecond) {
 		look()
 		b.eval(`document.querySelector("h1").innerText`, &says)
-		look() // it may have been told of what was not yet so before
+		look() // the page may show a state that Redis did not have at the last reading
 		says, _, _ = strings.Cut(says, " leads")
 		if !strings.HasPrefix(says, "n") {
 			says = ""
@@ -215,9 +214,8 @@ func truthWhileTheLeaderIsKilled(t *testing.T, l *lab) {
 	leader.Start()
 }
 
-// heldBackStreamIsNotWaitedFor has a proxy between that lets pages through and holds the
-// stream back: the page is current all the same. One that comes back into sight after a
-// while does not pass for current before its node has told.
+// heldBackStreamIsNotWaitedFor opens the page through a proxy that forwards pages and holds the stream back. The page must be current
+// nevertheless. A page that becomes visible again after a while must not look current before its node has answered.
 func heldBackStreamIsNotWaitedFor(t *testing.T, l *lab) {
 	silent := page.AddScriptToEvaluateOnNewDocument(`window.EventSource = class { static CLOSED = 2; readyState = 1; addEventListener() {} close() {} };`)
 	leader := l.AwaitLeader(soon)

@@ -12,8 +12,8 @@ import (
 	"baton/internal/status/statustest"
 )
 
-// TestEndOfAProxysSessionLeadsToItsSignIn has a proxy before the node that stops letting the browser through. The page
-// must not stay there as if the node were away.
+// TestEndOfAProxysSessionLeadsToItsSignIn opens the page through a proxy that stops forwarding the browser's requests. The page must not
+// stay open as if the node were away.
 func TestEndOfAProxysSessionLeadsToItsSignIn(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -14,7 +14,7 @@ import (
 	"baton/internal/testsupport/nemesis"
 )
 
-// ordinary is how long an ordinary test run breaks things; CHAOS_TIME asks for more.
+// ordinary is the time during which an ordinary test run has faults. CHAOS_TIME sets a longer time.
 const ordinary = 15 * time.Second
 
 // Nothing is lost and nothing doubled, whatever is killed, frozen, restarted or cut;
@@ -70,14 +70,14 @@ func plan(t *testing.T) (total time.Duration, seed uint64, strict bool) {
 	return total, nemesis.Seed(t), strict
 }
 
-// settle looks after the nodes for a while, with nothing broken.
+// settle supervises the nodes for the time d, without faults.
 func (l *lab) settle(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(2 * time.Millisecond) {
 		l.keeper.Tick()
 	}
 }
 
-// drain waits until all that was written has left Redis.
+// drain waits until all written data has left Redis.
 func (l *lab) drain() {
 	l.t.Helper()
 	const patience = 60 * time.Second
@@ -96,14 +96,14 @@ func (l *lab) drain() {
 	}
 }
 
-// exact says whether the tables are what they must become: nothing in Redis tells of
-// a stream, of totals or of a scan what is still to be flushed.
+// exact reports whether the tables have their final content. It is needed because Redis does not show what a job with a stream, with
+// totals or with a scan still has to flush.
 func (l *lab) exact() bool {
 	v, err := audit(l.t.Context(), l.db, l.want())
 	return err == nil && len(v.findings) == 0
 }
 
-// want is what was written. The writers must have ended.
+// want returns the state that the writers have written. The writers must have ended.
 func (l *lab) want() *state {
 	want := newState()
 	for _, w := range l.writers {
@@ -112,7 +112,7 @@ func (l *lab) want() *state {
 	return want
 }
 
-// retire ends the nodes in order, which they must obey.
+// retire ends the nodes in order. The nodes must obey.
 func (l *lab) retire() {
 	for _, n := range l.cluster.Nodes {
 		if !n.Running() {
@@ -131,7 +131,7 @@ func (l *lab) retire() {
 	}
 }
 
-// audit compares the database with what was written.
+// audit compares the database with the written state.
 func (l *lab) audit() {
 	l.t.Helper()
 	want := l.want()
@@ -145,7 +145,7 @@ func (l *lab) audit() {
 	}
 }
 
-// judge holds the records against the promises.
+// judge checks the records against the promises.
 func (l *lab) judge(strict bool, end time.Time) {
 	events, runs := l.history.result()
 	answers, _ := l.probes.result()
@@ -159,7 +159,7 @@ func (l *lab) judge(strict bool, end time.Time) {
 	l.recoveries = recoveries(l.strikes, l.keeper.Units, answers, runs, end)
 	slack := 250 * time.Millisecond // for two busy cores
 	if !strict {
-		slack += lease // other tests share them
+		slack += lease // other tests use the same cores
 	}
 	for _, wrongs := range [][]string{
 		overlaps(answers, events), rising(events), fenced(takeovers, events), once(runs), late(l.recoveries, slack),
@@ -178,7 +178,7 @@ func (l *lab) judge(strict bool, end time.Time) {
 	}
 }
 
-// logs are what the nodes have written.
+// logs returns the logs of the nodes.
 func (l *lab) logs() map[string]string {
 	files := map[string]string{}
 	for _, n := range l.cluster.Nodes {

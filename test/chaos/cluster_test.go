@@ -10,11 +10,11 @@ import (
 	"baton/internal/testsupport"
 )
 
-// clustered says whether a Redis Cluster has the data, whose slots move: by MIGRATE, or whole where the servers know
-// CLUSTER MIGRATESLOTS. The lock stays in a Redis of its own.
+// clustered reports whether the data is in a Redis Cluster whose slots move: by MIGRATE, or as a whole if the servers know CLUSTER
+// MIGRATESLOTS. The lock stays in a separate Redis.
 func clustered() bool { return os.Getenv("CHAOS_CLUSTER") != "" }
 
-// startData starts the Cluster. No replica takes over unless it is told to: else writes that were acknowledged would be lost.
+// startData starts the Cluster. No replica takes over without an order, because otherwise acknowledged writes would be lost.
 func (l *lab) startData() {
 	l.data = testsupport.StartCluster(l.t, testsupport.RedisAOF(), testsupport.RedisArgs("--cluster-replica-no-failover", "yes")).Daemon()
 	var err error
@@ -24,7 +24,7 @@ func (l *lab) startData() {
 	fmt.Printf("a Redis Cluster has the data; its slots move whole: %v\n", l.whole)
 }
 
-// dataYAML is the section of the configuration that says where the data is, and the jobs that find it there.
+// dataYAML returns the section of the configuration that names the place of the data, and the jobs that read the data.
 func (l *lab) dataYAML() (stores, jobs string) {
 	if l.data == nil {
 		return "", jobsYAML
@@ -33,7 +33,7 @@ func (l *lab) dataYAML() (stores, jobs string) {
 		strings.ReplaceAll(jobsYAML, "from: {", "from: {store: data, ")
 }
 
-// dataServers are the addresses of the servers that have the data.
+// dataServers returns the addresses of the servers that have the data.
 func (l *lab) dataServers() ([]string, error) {
 	if l.data == nil {
 		return []string{l.redis.Addr()}, nil
@@ -46,10 +46,10 @@ func (l *lab) dataServers() ([]string, error) {
 	return all, err
 }
 
-// beginInCluster carries out a fault of the Cluster. A replica that is told to take over gets all writes first, and a master that is
-// killed comes back with its data.
+// beginInCluster begins a fault of the Cluster. A replica that is ordered to take over first gets all writes, and a killed master
+// restarts with its data.
 func (l *lab) beginInCluster(i int, f fault) {
-	tag := l.writers[l.draws.IntN(len(l.writers))].tag // each has a slot of its own
+	tag := l.writers[l.draws.IntN(len(l.writers))].tag // each writer has its own slot
 	draw := l.draws.Uint64()
 	l.background.Go(func() {
 		var err error
@@ -72,7 +72,7 @@ func (l *lab) beginInCluster(i int, f fault) {
 	})
 }
 
-// moveSlot moves a slot to another master. By MIGRATE, half of its keys are on either side for a while.
+// moveSlot moves a slot to another master. With MIGRATE, half of the slot's keys are on each of the two masters for a while.
 func (l *lab) moveSlot(tag string, draw uint64, lasts time.Duration) error {
 	from, err := l.data.AwaitOwner(tag, nil)
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// strike is a fault as it was carried out.
+// strike is a fault that was executed.
 type strike struct {
 	fault
 	target       string
-	begun, ended time.Time // ended is zero while it lasts
+	begun, ended time.Time // ended is zero while the fault lasts
 }
 
-// rage carries the schedule out and returns when everything is whole again, but for
-// nodes that are yet to be restarted.
+// rage executes the schedule. It returns when no fault is left, except for nodes that must still be restarted.
 func (l *lab) rage(schedule []fault) {
 	start := time.Now()
 	l.heals = map[int]heal{}
@@ -33,7 +32,7 @@ func (l *lab) rage(schedule []fault) {
 	l.background.Wait()
 }
 
-// due is when a fault is to happen: at its time, or soon after the next slot.
+// due returns the time when a fault must begin: at the fault's time, or soon after the next slot.
 func due(start time.Time, f fault) time.Time {
 	at := start.Add(f.at)
 	if f.intoSlot < 0 {
@@ -59,7 +58,7 @@ func (l *lab) healDue(now time.Time) {
 	}
 }
 
-// broken says whether an earlier fault lasts at that place.
+// broken reports whether an earlier fault still lasts at a place.
 func (l *lab) broken(p place) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +70,7 @@ func (l *lab) broken(p place) bool {
 	return false
 }
 
-// over notes the end of a fault.
+// over records the end of a fault.
 func (l *lab) over(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +79,7 @@ func (l *lab) over(i int) {
 	l.At(s.ended, "over: %s (%s)", s.kind, s.target)
 }
 
-// strike carries a fault out.
+// strike executes a fault.
 func (l *lab) strike(f fault) {
 	node := f.node
 	if leads := l.leader(); leads >= 0 && (f.leader || f.kind == killLeader || f.kind == freezeLeader) {
@@ -102,7 +101,7 @@ func (l *lab) strike(f fault) {
 	}
 }
 
-// begin starts a fault and returns how to end it; nil if it ends by itself.
+// begin begins a fault, and returns the function that ends the fault. It returns nil if the fault ends by itself.
 func (l *lab) begin(i int, f fault, u *cluster.Unit, w ways) (end func()) {
 	nothing := func() {}
 	switch f.kind {
@@ -187,7 +186,7 @@ func cutWay(k kind, p *testsupport.Proxy) (end func()) {
 	return p.Unhang
 }
 
-// crash kills a server and starts it again from what it has on disk.
+// crash kills a server, and restarts the server with its data on disk.
 func (l *lab) crash(i int, d *testsupport.Daemon, down time.Duration) {
 	err := d.Kill()
 	time.Sleep(down)

@@ -19,7 +19,7 @@ import (
 
 // event is one entry of the election's history.
 type event struct {
-	id     string // of the stream: milliseconds of Redis' clock, which is ours
+	id     string // the entry's id in the stream: milliseconds of Redis' clock, which is also our clock
 	at     time.Time
 	name   string
 	node   string
@@ -27,7 +27,7 @@ type event struct {
 	reason string
 }
 
-// jobRun is one run as the history, or the ledger of the slots, knows it.
+// jobRun is one run, from the history or from the ledger of the slots.
 type jobRun struct {
 	id, job, state, node string
 	slot, epoch          int64
@@ -36,20 +36,20 @@ type jobRun struct {
 	err                  string
 }
 
-// history follows what Redis keeps of an election and of its jobs, and caps.
+// history reads the histories of an election and of its jobs, before Redis cuts them.
 type history struct {
 	redis *testsupport.Redis
 	data  func() ([]string, error) // the servers of the data
 	work  sync.WaitGroup
 
-	asking sync.Mutex // held while Redis is asked
+	asking sync.Mutex // held during a request to Redis
 	conn   redis.Conn
-	last   map[string]string // of each stream, what was read
+	last   map[string]string // the last id that was read from each stream
 
 	mu      sync.Mutex
-	leading string // "" for nobody
+	leading string // "" if no node leads
 	events  []event
-	runs    map[string]jobRun // by ID; running ones too
+	runs    map[string]jobRun // by ID, including runs in progress
 }
 
 const (
@@ -100,7 +100,7 @@ func (h *history) drop() {
 	}
 }
 
-// follow reads what is new.
+// follow reads the new entries.
 func (h *history) follow() error {
 	h.asking.Lock()
 	defer h.asking.Unlock()
@@ -145,14 +145,14 @@ func (h *history) follow() error {
 	return nil
 }
 
-// note keeps a run. Its end is in the stream, and never followed by its beginning.
+// note stores a run. The end of a run is in the stream, and the beginning never comes after the end.
 func (h *history) note(r jobRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.runs[r.id] = r
 }
 
-// followLeader notes who leads; while Redis does not answer, the last one is it.
+// followLeader records which node leads. While Redis does not answer, the last leader counts as the leader.
 func (h *history) followLeader() error {
 	owner, err := redis.String(h.do("GET", lockKey))
 	if err != nil && err != redis.ErrNil { //nolint:errorlint // redigo's own, and never wrapped
@@ -171,7 +171,7 @@ func (h *history) followLeader() error {
 	return nil
 }
 
-// entries reads a stream from where it was read last.
+// entries reads the new entries of a stream.
 func (h *history) entries(key string, each func(id string, fields map[string]string)) error {
 	from := "-"
 	if last := h.last[key]; last != "" {
@@ -209,7 +209,7 @@ func runOf(job string, fields map[string]string) jobRun {
 }
 
 func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64) // what is missing is 0
+	n, _ := strconv.ParseInt(text, 10, 64) // a missing number is 0
 	return n
 }
 
@@ -219,7 +219,7 @@ func (h *history) leader() string {
 	return h.leading
 }
 
-// result is everything so far, events and runs in their order.
+// result returns all events and runs so far, in order.
 func (h *history) result() ([]event, []jobRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -227,7 +227,7 @@ func (h *history) result() ([]event, []jobRun) {
 	return slices.Clone(h.events), runs
 }
 
-// pending names what Redis still holds for a flush: live keys and stages.
+// pending returns the names of the live keys and stages in Redis that are not flushed yet.
 func (h *history) pending() ([]string, error) {
 	h.asking.Lock()
 	defer h.asking.Unlock()
@@ -246,7 +246,7 @@ func (h *history) pending() ([]string, error) {
 	return left, nil
 }
 
-// pendingAt names what one server holds.
+// pendingAt returns the names of these keys on one server.
 func pendingAt(addr string) (left []string, err error) {
 	conn, err := dial(addr)
 	if err != nil {

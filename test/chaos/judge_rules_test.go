@@ -7,7 +7,7 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// ms is a moment of these tests.
+// ms returns a time for these tests.
 func ms(n int64) time.Time { return time.UnixMilli(n) }
 
 func win(at int64, node string, epoch int64) event {

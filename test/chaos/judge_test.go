@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// tick is how exact a time in the election's history is: its IDs are cut to this.
+// tick is the resolution of times in the election's history, because its IDs are cut to milliseconds.
 const tick = time.Millisecond
 
-// overlaps finds answers of a node that said it leads at a time when, by the election's
-// own history, another one did. A question that was asked after somebody else had won,
-// and answered before the answering node won again, has no honest "yes".
+// overlaps finds answers in which a node said that it leads, although another node led according to the election's history. If a question
+// was asked after another node had won, and was answered before the answering node won again, the answer must not be "yes".
 func overlaps(answers []answer, events []event) []string {
 	wins := won(events)
 	var wrong []string
@@ -49,7 +48,7 @@ func won(events []event) []event {
 	return slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.name != "won" })
 }
 
-// rising checks that every term has a higher epoch than all before it.
+// rising checks that every term has a higher epoch than all earlier terms.
 func rising(events []event) []string {
 	var wrong []string
 	last := event{epoch: -1}
@@ -62,8 +61,7 @@ func rising(events []event) []string {
 	return wrong
 }
 
-// fenced checks the takeovers of every job, in their order: epochs rise, and each is
-// that of a term of the very node.
+// fenced checks the takeovers of every job, in order: epochs rise, and each epoch belongs to a term of the node that took over.
 func fenced(takeovers [][]string, events []event) []string {
 	terms := map[string]string{} // epoch -> node
 	for _, e := range won(events) {

@@ -15,14 +15,14 @@ import (
 
 const lockKey = "baton"
 
-// The jobs, and the tables that they fill.
+// These are the jobs, and the tables that they fill.
 var (
-	// jobNames are all but visits, which has one run a term.
+	// jobNames lists all jobs except visits, which has one run in each term.
 	jobNames = []string{"hits", "items", "orders", "plays", "sessions", "totals", "users", "views"}
 	// counterTables have sums, or, of events, how often each is there.
 	counterTables = map[string]string{"articles": "views", "hits": "hits", "plays": "plays", "downloads": "n", "orders": "count(*)", "visits": "count(*)"}
 	rowTables     = []string{"items", "sessions", "users"}
-	// liveKeys is every key that a job empties.
+	// liveKeys lists every key that a job empties.
 	liveKeys = append(shardKeys(), "hits", "changed:{user}", "changed:{session}", "changed:{play}", "orders")
 )
 
@@ -86,8 +86,8 @@ const jobsYAML = `
     to: {database: main, table: items, key: [id], generation: pass}
 `
 
-// The triggers note every change for the report: the ledger's row of the same
-// transaction tells the batch. The fence's tell every takeover there ever was.
+// The triggers record every change for the report. The ledger's row of the same transaction shows the batch of a change. The trigger of
+// the fence records every takeover.
 const tablesSQL = `
 CREATE TABLE articles (id text PRIMARY KEY, views bigint NOT NULL DEFAULT 0);
 CREATE TABLE hits     (id text PRIMARY KEY, hits  bigint NOT NULL DEFAULT 0);
@@ -122,15 +122,14 @@ CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON baton_fence FOR EACH ROW EXECUTE 
 INSERT INTO chaos_fence (job, epoch, owner, node_id) SELECT job, epoch, owner, node_id FROM baton_fence;
 `
 
-// lab is the installation. Its fields belong to the test's goroutine, except for what
-// guards itself.
+// lab is the installation. Only the test's goroutine uses the fields, except the fields that have their own locks.
 type lab struct {
 	*nemesis.Record
 	t          *testing.T
 	redis      *testsupport.Redis
 	data       *testsupport.RedisClusterDaemon // nil: the data is in redis, too
 	whole      bool                            // its slots move by CLUSTER MIGRATESLOTS
-	draws      *rand.Rand                      // of its faults
+	draws      *rand.Rand                      // draws the random details of the faults
 	db         *testsupport.Database
 	cluster    *cluster.Cluster
 	ways       [nodes]ways
@@ -141,16 +140,16 @@ type lab struct {
 	heals      map[int]heal   // of faults that last, by their place in strikes
 	background sync.WaitGroup // faults that end by themselves
 	recoveries []recovery
-	drained    time.Duration // what it took to flush the rest
+	drained    time.Duration // the time that it took to flush the rest
 
 	mu      sync.Mutex
 	strikes []strike
 }
 
-// ways are how one node reaches the servers.
+// ways contains the proxies through which one node reaches the servers.
 type ways struct{ redis, db *testsupport.Proxy }
 
-// pooled says whether PgBouncer is before PostgreSQL.
+// pooled reports whether PgBouncer is in front of PostgreSQL.
 func pooled() bool { return os.Getenv("CHAOS_POOLER") != "" }
 
 func start(t *testing.T) *testsupport.Database {
@@ -166,7 +165,7 @@ func newLab(t *testing.T, seed uint64) *lab {
 	l := &lab{t: t, Record: &nemesis.Record{}, draws: rand.New(rand.NewPCG(seed, 1<<32))}
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
 	if l.db = start(t); pooled() {
-		// It tries again at once to reach a PostgreSQL that has crashed; and each client may have a session of its own.
+		// After a crash of PostgreSQL, PgBouncer tries again immediately. Each client may have its own session.
 		for name, value := range map[string]string{"server_login_retry": "1", "default_pool_size": "60"} {
 			if err := l.db.Pooler().Set(name, value); err != nil {
 				t.Fatal(err)
@@ -208,7 +207,7 @@ func newLab(t *testing.T, seed uint64) *lab {
 
 func (l *lab) newWriters(seed uint64) {
 	shard := func(rng *rand.Rand) string { return fmt.Sprintf("views:%d", rng.IntN(shards)) }
-	if l.data != nil { // a writer has all its keys in one slot
+	if l.data != nil { // all keys of a writer are in one slot
 		for i, key := range shardKeys() {
 			l.newWriter(seed, fmt.Sprintf("v%d", i), key, counts("articles", func(*rand.Rand) string { return key }))
 		}
@@ -229,7 +228,7 @@ func (l *lab) newWriters(seed uint64) {
 	}
 }
 
-// newWriter makes a writer whose keys have this hash tag; "": they are in no Cluster.
+// newWriter makes a writer whose keys have the given hash tag. With "" the keys are not in a Cluster.
 func (l *lab) newWriter(seed uint64, name, tag string, make func(*writer) (string, []any, func(*state))) {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(l.writers)+1)))
 	addrs := []string{l.redis.Addr()}
@@ -239,8 +238,8 @@ func (l *lab) newWriter(seed uint64, name, tag string, make func(*writer) (strin
 	l.writers = append(l.writers, &writer{name: name, tag: tag, addrs: addrs, addr: addrs[0], rng: rng, make: make, state: newState()})
 }
 
-// leader is the node that leads as far as Redis tells, or -1: cheap, and unlike the
-// nodes' own answers never kept waiting by one that is frozen.
+// leader returns the node that leads according to Redis, or -1. This request is cheap, and unlike a request to a node it never waits for
+// a frozen node.
 func (l *lab) leader() int {
 	id := l.history.leader()
 	for i, n := range l.cluster.Nodes {

@@ -13,23 +13,22 @@ import (
 
 const (
 	probeEvery = 25 * time.Millisecond
-	// probePatience is longer than any freeze: questions pile up before a frozen node,
-	// and what it answers to them when it wakes is the very thing to look at.
+	// probePatience is longer than any freeze. Questions to a frozen node wait, and the node's answers after it wakes are the most
+	// important answers of the test.
 	probePatience = 12 * time.Second
 	probesAtOnce  = 300
 )
 
-// answer is a 200 of /-/leader: the node said at some moment between sent and got
-// that it leads.
+// answer is an answer of /-/leader with the status code 200: at some moment between sent and got the node said that it leads.
 type answer struct {
 	node      string
 	sent, got time.Time
 }
 
-// probes ask every node all the time whether it leads.
+// probes asks every node repeatedly whether it leads.
 type probes struct {
 	client *http.Client
-	urls   map[string]*atomic.Pointer[string] // by node; nil while it does not run
+	urls   map[string]*atomic.Pointer[string] // by node; nil while the node does not run
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -57,7 +56,7 @@ func startProbes(t *testing.T, cluster []*cluster.Node) *probes {
 	return p
 }
 
-// at tells where a node is, "" for nowhere.
+// at sets the address of a node. With "" the node has no address.
 func (p *probes) at(id, url string) {
 	if url == "" {
 		p.urls[id].Store(nil)
@@ -112,7 +111,7 @@ func (p *probes) ask(ctx context.Context, id, url string) {
 	}
 }
 
-// result is every 200 so far, and how many answers there were in all.
+// result returns all answers with 200 so far, and the number of all answers.
 func (p *probes) result() (answers []answer, asked int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,19 +11,18 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// recovery is what followed a moment at which nothing was broken any more.
+// recovery describes the time after a moment at which no fault was left.
 type recovery struct {
 	after strike // the fault that ended last
 	from  time.Time
 	until time.Time // when the next fault began
-	// lead is the time until a node said that it leads, flush until every job had
-	// succeeded in a run that started later; negative: not before the next fault.
+	// lead is the time until a node said that it leads. flush is the time until every job had succeeded in a run that started after that
+	// moment. A negative value means that this did not happen before the next fault.
 	lead, flush time.Duration
 }
 
-// limit is promise 5: one lease, two after Redis was restarted. A lease that was taken
-// or renewed at the very end of the fault has to run out first, which is the lease;
-// the rest is for asking.
+// limit returns the limit of promise 5: one lease, or two leases after a restart of Redis. A lease that was taken or renewed at the end
+// of the fault must first run out, which takes one lease. The rest is for the requests.
 func (r recovery) limit() time.Duration {
 	if r.after.kind == redisKill {
 		return 2 * lease
@@ -31,7 +30,7 @@ func (r recovery) limit() time.Duration {
 	return lease
 }
 
-// recoveries finds the moments and measures them.
+// recoveries finds the moments without a fault, and measures the recovery after each of them.
 func recoveries(strikes []strike, units []*cluster.Unit, answers []answer, runs []jobRun, end time.Time) []recovery {
 	var found []recovery
 	strikes = slices.Clone(strikes)
@@ -88,7 +87,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// firstUp is the first moment from at on at which any node runs.
+// firstUp returns the first moment, not earlier than at, at which a node runs.
 func firstUp(units []*cluster.Unit, at time.Time) time.Time {
 	var first time.Time
 	for _, u := range units {
@@ -105,7 +104,7 @@ func firstUp(units []*cluster.Unit, at time.Time) time.Time {
 	return first
 }
 
-// late says who kept the promise waiting, and for how long.
+// late returns the recoveries that took longer than promised, as texts.
 func late(all []recovery, slack time.Duration) []string {
 	var wrong []string
 	for _, r := range all {
@@ -121,7 +120,7 @@ func late(all []recovery, slack time.Duration) []string {
 	return wrong
 }
 
-// tell is p50 and max of the times that were measured, and what the longest followed.
+// tell returns a text with the median and the maximum of the measured times, and with the fault before the maximum.
 func tell(all []recovery, of func(recovery) time.Duration) string {
 	measured := slices.DeleteFunc(slices.Clone(all), func(r recovery) bool { return of(r) < 0 })
 	if len(measured) == 0 {

@@ -10,7 +10,7 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// report says what happened, for a person.
+// report writes a summary of the test for people.
 func (l *lab) report(want *state, v verdict) {
 	var b strings.Builder
 	line := func(what, format string, args ...any) {

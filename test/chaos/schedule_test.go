@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// kind is what a fault breaks, and how.
+// kind says what a fault breaks, and how.
 type kind string
 
 const (
@@ -38,12 +38,12 @@ const (
 	poolerKill   kind = "SIGKILL of the pooler"
 	poolerFreeze kind = "SIGSTOP of the pooler"
 	poolerShort  kind = "server_lifetime of the pooler is a second"
-	// In session mode baton goes on. In statement mode its batches wait until that ends.
+	// In session mode baton continues to work. In statement mode its batches wait until the fault ends.
 	poolerSession   kind = "pool_mode of the pooler is session"
 	poolerStatement kind = "pool_mode of the pooler is statement"
 )
 
-// place is what only one fault at a time may be at.
+// place is a part of the installation that only one fault at a time may break.
 type place string
 
 const (
@@ -60,8 +60,8 @@ const (
 	atCluster place = "cluster"
 )
 
-// trait is how a kind of fault is drawn. Durations are in leases; a kind without
-// any is over at once. What a server's kill leaves is over when it runs again.
+// trait says how a kind of fault is drawn. Durations are in leases. A kind without a duration is over immediately. The kill of a server
+// is over when the server runs again.
 type trait struct {
 	kind           kind
 	place          place
@@ -98,11 +98,11 @@ type fault struct {
 	place place
 	at    time.Duration // since the start
 	lasts time.Duration
-	node  int // whom it hits, where that is not the leader
-	// leader: a fault of a way hits the leader's.
+	node  int // the node that the fault hits, unless it hits the leader
+	// leader means that a fault of a way hits the leader's way.
 	leader bool
-	// intoSlot, unless negative, delays the fault until so long after a slot of the
-	// jobs: runs are short, and faults must not miss them.
+	// intoSlot, unless negative, delays the fault until this time after a slot of the jobs, because runs are short and the faults must
+	// hit them.
 	intoSlot time.Duration
 }
 
@@ -117,15 +117,15 @@ func (f fault) String() string {
 const (
 	nodes = 3
 	lease = 2 * time.Second
-	// pace is the time that a fault may take on average.
+	// pace is the average time of a fault.
 	pace = 1900 * time.Millisecond
-	// quiet is how long nothing is broken now and then, so that recovery can be seen.
+	// quiet is the length of the pauses without a fault, which show the recovery.
 	quiet = lease + 500*time.Millisecond
 	// slotEvery divides the time between two slots of every job.
 	slotEvery = 500 * time.Millisecond
 )
 
-// poolerTraits are the further ones of an installation with PgBouncer before PostgreSQL.
+// poolerTraits are the additional faults of an installation with PgBouncer in front of PostgreSQL.
 var poolerTraits = []trait{
 	{poolerKill, atPooler, 6, 0, 0.5},
 	{poolerFreeze, atPooler, 3, 0.25, 2},
@@ -134,23 +134,23 @@ var poolerTraits = []trait{
 	{poolerStatement, ofPooler, 2, 0.25, 2},
 }
 
-// clusterTraits are the further ones of an installation whose data is in a Redis Cluster.
+// clusterTraits are the additional faults of an installation whose data is in a Redis Cluster.
 var clusterTraits = []trait{
 	{slotMoves, atCluster, 24, 0, 0.5},
 	{masterFailover, atCluster, 3, 0, 0},
 	{masterKill, atCluster, 3, 0, 0.25},
 }
 
-// draw makes the schedule of a seed: faults that overlap, and pauses in which nothing
-// is broken wherever the pace allows it. All faults are over at total.
+// draw makes the schedule of a seed. Some faults overlap. If the pace allows it, there are pauses without a fault. All faults are over at
+// total.
 func draw(of []trait, seed uint64, total time.Duration) []fault {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	between := func(lo, hi time.Duration) time.Duration {
 		return lo + time.Duration(rng.Int64N(int64(hi-lo)+1)).Round(time.Millisecond)
 	}
 	var faults []fault
-	busy := map[place]time.Duration{} // until when
-	healed := time.Duration(0)        // when all faults so far are over
+	busy := map[place]time.Duration{} // the time until which a place is broken
+	healed := time.Duration(0)        // the time when all faults so far are over
 	for at := 300 * time.Millisecond; at < total; {
 		t := pick(of, rng, busy, at)
 		f := fault{kind: t.kind, place: t.place, at: at, node: rng.IntN(nodes), leader: rng.IntN(4) > 0, intoSlot: -1}
@@ -176,7 +176,7 @@ func scale(leases float64) time.Duration {
 	return time.Duration(leases * float64(lease)).Round(time.Millisecond)
 }
 
-// pick draws a kind of fault whose place is not broken already.
+// pick draws a kind of fault whose place is not already broken.
 func pick(of []trait, rng *rand.Rand, busy map[place]time.Duration, at time.Duration) trait {
 	var free []trait
 	sum := 0

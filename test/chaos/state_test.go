@@ -2,14 +2,14 @@ package chaos
 
 import "maps"
 
-// row is one row of a hashes job; an empty email is none.
+// row is one row of a hashes job. An empty email means that there is no email.
 type row struct{ name, version, email string }
 
-// state is what the tables must hold in the end, as the writers know it.
+// state is the content that the tables must have at the end, as the writers know it.
 type state struct {
 	counters map[string]map[string]int64 // table, id
 	rows     map[string]map[string]row
-	// What it took: increments of a counter, rows put, rows dropped.
+	// These are the numbers of writes: increments of counters, rows put, rows dropped.
 	increments, puts, drops int64
 }
 
@@ -32,7 +32,7 @@ func (s *state) drop(table, id string) {
 	s.drops++
 }
 
-// add takes another writer's state in. Rows of two writers never have the same id.
+// add adds the state of another writer. Rows of two writers never have the same id.
 func (s *state) add(other *state) {
 	for table, counters := range other.counters {
 		for id, n := range counters {

@@ -15,28 +15,26 @@ import (
 //go:embed write.lua
 var writeLua string
 
-// write is one numbered change, and what it means to the expected state.
+// write is one numbered change, and its effect on the expected state.
 type write struct {
 	number int64
 	args   []any // of the script: how many keys, the keys, the rest
 	expect func(*state)
 }
 
-// writer changes what it alone changes, or what commutes, over its own direct
-// connection to Redis. A write without an answer is sent again until there is one:
-// the script knows the number of the last write that was applied, so that it is
-// applied once even if Redis still finds the first copy in a socket. In a Cluster it
-// goes where it is sent.
+// writer changes data over its own direct connection to Redis. Either no other writer changes the same data, or the order of the changes
+// does not matter. A write without an answer is sent again until there is one: the script knows the number of the last write that was
+// applied, so that it is applied once even if Redis still finds the first copy in a socket. In a Cluster the writer follows redirections.
 type writer struct {
 	name  string
 	tag   string   // the hash tag of all its keys; "": no Cluster has them
-	addrs []string // of all servers that may know where its keys are
-	addr  string   // of the one that it writes to
+	addrs []string // the addresses of all servers that may know where the keys are
+	addr  string   // the address of the server to which it writes
 	asks  bool     // addr is only about to get the slot
 	rng   *rand.Rand
 	make  func(w *writer) (key string, args []any, expect func(*state))
 	last  int64 // the number of the last write that was made
-	acked int64 // and of the last that was acknowledged
+	acked int64 // the number of the last acknowledged write
 	state *state
 	conn  redis.Conn
 }
@@ -81,8 +79,8 @@ func (w *writer) next() write {
 		own += ":{" + w.tag + "}"
 	}
 	keys := []any{own, key}
-	// The script names the keys of rows, too: else a server that lacks some of them, because their slot is on its way, would
-	// notice it in the middle.
+	// The keys of the script include the keys of rows. Otherwise a server that lacks some of these keys, because their slot is being
+	// moved, would notice this only in the middle of the script.
 	if step := map[any]int{"put": 4, "drop": 1, "play": 2}[args[0]]; step > 0 {
 		for i := 3; i < len(args); i += step {
 			keys = append(keys, fmt.Sprint(args[1], args[i]))
@@ -92,7 +90,7 @@ func (w *writer) next() write {
 	return write{number: w.last, args: append(append(all, w.last), args...), expect: expect}
 }
 
-// redirect goes where a Cluster has said, or asks another server.
+// redirect changes to the server that a Cluster has named, or to another server.
 func (w *writer) redirect(err error) {
 	switch said := strings.Fields(err.Error()); {
 	case len(said) == 3 && (said[0] == "MOVED" || said[0] == "ASK"):
@@ -103,10 +101,10 @@ func (w *writer) redirect(err error) {
 	}
 }
 
-// send pipelines the writes and returns how many were acknowledged, in their order.
+// send sends the writes in a pipeline, and returns how many of them were acknowledged, from the first one on.
 func (w *writer) send(script *redis.Script, batch []write) (done int, err error) {
 	if w.conn == nil {
-		// Longer than any freeze: an answer that comes late is still an answer.
+		// This time is longer than any freeze, because a late answer still counts.
 		const patience = 20 * time.Second
 		conn, err := redis.Dial("tcp", w.addr, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(patience), redis.DialWriteTimeout(patience))
 		if err != nil {
@@ -149,7 +147,7 @@ func (w *writer) send(script *redis.Script, batch []write) (done int, err error)
 
 func (w *writer) drop() {
 	if w.conn != nil {
-		_ = w.conn.Close() // every write is sent again on another
+		_ = w.conn.Close() // every write is sent again on another connection
 		w.conn = nil
 	}
 }
@@ -167,8 +165,8 @@ const (
 	shards        = 8
 )
 
-// counts makes increments: mostly of a few fields, now and then of thousands, so that
-// stages have several parts and transactions take a while.
+// counts makes increments, mostly of a few fields and sometimes of thousands, so that stages have several parts and transactions take a
+// while.
 func counts(table string, key func(*rand.Rand) string) func(*writer) (string, []any, func(*state)) {
 	return func(w *writer) (string, []any, func(*state)) {
 		n := 1 + w.rng.IntN(5)
@@ -191,13 +189,13 @@ func counts(table string, key func(*rand.Rand) string) func(*writer) (string, []
 	}
 }
 
-// plays makes increments of counters with a key each.
+// plays makes increments of counters that each have their own key.
 func plays(w *writer) (string, []any, func(*state)) {
 	key, args, expect := counts("plays", func(*rand.Rand) string { return "changed:{play}" })(w)
 	return key, append([]any{"play", "play:{play}:", "set"}, args[1:]...), expect
 }
 
-// events makes records that no other is like, now and then thousands.
+// events makes records that all differ, sometimes thousands at once.
 func events(table, what string) func(*writer) (string, []any, func(*state)) {
 	return func(w *writer) (string, []any, func(*state)) {
 		n := 1 + w.rng.IntN(4)
@@ -216,7 +214,7 @@ func events(table, what string) func(*writer) (string, []any, func(*state)) {
 	}
 }
 
-// rows puts and drops rows that only this writer touches.
+// rows puts and drops rows that no other writer touches.
 func rows(table, prefix, index, indexType string) func(*writer) (string, []any, func(*state)) {
 	return func(w *writer) (string, []any, func(*state)) {
 		n := 1 + w.rng.IntN(3)

@@ -20,7 +20,7 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-// each runs a test with the program of each language.
+// each runs a test once with the program of each language.
 func each(t *testing.T, test func(t *testing.T, l language, program []string)) {
 	t.Helper()
 	for _, l := range languages() {
@@ -31,7 +31,7 @@ func each(t *testing.T, test func(t *testing.T, l language, program []string)) {
 	}
 }
 
-// ask runs the program to its end.
+// ask runs the program to its end, and returns the program's output.
 func ask(t *testing.T, program []string, args ...string) string {
 	t.Helper()
 	return strings.TrimSpace(run(t, "", program[0], append(program[1:], args...)...))
@@ -44,7 +44,7 @@ func do(t *testing.T, c redis.Conn, command string, args ...any) {
 	}
 }
 
-// Redis is sent the same by all: the change, and in the same transaction and after it the mark.
+// The test checks that all languages send the same commands to Redis: the change, and after it, in the same transaction, the mark.
 func TestAChangeAndItsMarkAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, _ language, program []string) {
@@ -67,8 +67,8 @@ func TestAChangeAndItsMarkAreOneTransaction(t *testing.T) {
 	})
 }
 
-// heard is what clients write, from a MONITOR, up to the key "the". What they send in several
-// pieces may be one: members of one ZADD. Times of now are NOW.
+// heard returns the commands that clients send, from a MONITOR, up to the key "the". It joins commands that clients may send in several
+// parts, such as the members of one ZADD. It replaces present times with NOW.
 func heard(t *testing.T, monitor redis.Conn) []string {
 	t.Helper()
 	var all []string
@@ -95,7 +95,7 @@ func heard(t *testing.T, monitor redis.Conn) []string {
 				continue
 			}
 		default:
-			continue // of the client itself
+			continue // a command of the client library itself
 		}
 		all = append(all, strings.Join(words, " "))
 		if words[0] == "SET" {
@@ -133,7 +133,7 @@ jobs:
       columns: {id: $field, views: {from: $value, op: add}}
 `
 
-// flushed starts a Redis, a database, and the node that flushes the one into the other.
+// flushed starts a Redis, a database, and a node that flushes from Redis into the database.
 func flushed(t *testing.T) (*testsupport.Redis, *testsupport.Database) {
 	t.Helper()
 	server, db := testsupport.StartRedis(t), testsupport.SQLite(t)
@@ -146,7 +146,7 @@ func flushed(t *testing.T) (*testsupport.Redis, *testsupport.Database) {
 	return server, db
 }
 
-// Three programs write while the flush takes away, and one of them is killed in the middle.
+// Three programs write while the node flushes, and one of the programs is killed while it writes.
 func TestTheTablesAreWhatRedisHas(t *testing.T) {
 	t.Parallel()
 	const writes, killAt = 300, 100
@@ -178,7 +178,7 @@ func TestTheTablesAreWhatRedisHas(t *testing.T) {
 		})
 		for _, query := range []string{"SELECT sum(hits) FROM pages", "SELECT sum(views) FROM articles"} {
 			await(t, func() string {
-				// The program that was killed may have written once more than it has said.
+				// The killed program may have written once more than it has reported.
 				if got := db.Rows(t, query)[0][0]; got != strconv.Itoa(done) && got != strconv.Itoa(done+1) {
 					return fmt.Sprintf("%s is %s, want %d, or one more", query, got, done)
 				}
@@ -188,8 +188,8 @@ func TestTheTablesAreWhatRedisHas(t *testing.T) {
 	})
 }
 
-// work runs a program, kills it when it has said so many lines, unless that is 0, and returns
-// how many it has said.
+// work runs a program, and returns the number of lines that the program has printed. Unless killAt is 0, work kills the program after
+// killAt lines.
 func work(t *testing.T, cmd *exec.Cmd, killAt int) (lines int) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -211,7 +211,7 @@ func work(t *testing.T, cmd *exec.Cmd, killAt int) (lines int) {
 	return lines
 }
 
-// waiting says which counter or index is still in Redis.
+// waiting returns a text about a counter or index that is still in Redis, or "".
 func waiting(t *testing.T, c redis.Conn) string {
 	t.Helper()
 	keys, err := redis.Strings(c.Do("KEYS", "*"))
@@ -253,7 +253,7 @@ func hashes(t *testing.T, c redis.Conn) map[string]string {
 	return all
 }
 
-// await waits until there is no complaint.
+// await waits until complaint returns "".
 func await(t *testing.T, complaint func() string) {
 	t.Helper()
 	testsupport.AwaitNoError(t, "nothing is to be complained about", func() error {
@@ -264,7 +264,7 @@ func await(t *testing.T, complaint func() string) {
 	})
 }
 
-// With the settings that the helper names no client sends a count again whose reply was lost.
+// The test checks that with the helper's settings no client sends a count again after a lost reply.
 func TestALostReplyIsAnErrorAndCountsOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, l language, program []string) {
@@ -291,7 +291,7 @@ func TestALostReplyIsAnErrorAndCountsOnce(t *testing.T) {
 	})
 }
 
-// A mark that Redis refuses is an error of the call, though EXEC as a whole has none.
+// If Redis refuses a mark, the call must return an error, although EXEC itself returns no error.
 func TestARefusedMarkIsAnError(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, _ language, program []string) {
@@ -308,7 +308,7 @@ func TestARefusedMarkIsAnError(t *testing.T) {
 	})
 }
 
-// Nothing stands for a value that there is none.
+// A field without a value must be refused, because no text means that there is no value.
 func TestAFieldWithoutAValueIsRefused(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, _ language, program []string) {

@@ -14,13 +14,13 @@ import (
 // language is a client library, and the program that uses the helper for it.
 type language struct {
 	name string
-	// program makes it ready and returns its command; Redis' address, what to do, and more follow.
+	// program prepares the program and returns its command. The caller appends Redis' address, the task, and further arguments.
 	program func(t *testing.T) []string
-	exec    string // how it spells the command
+	exec    string // the library's spelling of the command
 }
 
-// languages are what every machine with the tests' dependencies has, or all of them where
-// BATON_CLIENTS names the folder that scripts/test-deps clients has filled.
+// languages returns the languages that every machine with the tests' dependencies has. If BATON_CLIENTS names the folder that
+// scripts/test-deps clients has filled, it returns all languages.
 func languages() []language {
 	all := []language{
 		{"redigo", redigo, "EXEC"},
@@ -39,7 +39,7 @@ func languages() []language {
 	return all
 }
 
-// helpers is the folder of the files that applications copy.
+// helpers returns the folder of the files that applications copy.
 func helpers(t *testing.T) string { return absolute(t, "../../clients") }
 
 func redigo(t *testing.T) []string {
@@ -58,13 +58,13 @@ func goRedis(t *testing.T) []string {
 	return []string{filepath.Join(dir, "trial", "trial")}
 }
 
-// builds has the folders of what this process has built.
+// builds contains the folders of the programs that this process has built.
 var builds = struct {
 	sync.Mutex
 	dirs map[string]string
 }{dirs: map[string]string{}}
 
-// once is a folder that build has filled: a compiler is slow.
+// once returns a folder that build has filled. It calls build only once, because compilers are slow.
 func once(t *testing.T, name string, build func(dir string)) string {
 	t.Helper()
 	builds.Lock()
@@ -97,8 +97,8 @@ func node(client, packages string) func(t *testing.T) []string {
 	}
 }
 
-// java compiles with Jedis where BATON_JEDIS is a class path that has it, else with the stand-in
-// of the examples: the same methods over a real connection.
+// java compiles the program with Jedis if BATON_JEDIS is a class path with Jedis. Otherwise it uses the replacement in the examples,
+// which has the same methods over a real connection.
 func java(t *testing.T) []string {
 	jedis := os.Getenv("BATON_JEDIS")
 	dir := once(t, "java", func(dir string) {

@@ -1,5 +1,4 @@
-// Package clients runs programs in each language that clients/ has a file for, against a real Redis
-// and a real flush.
+// Package clients runs programs in each language for which clients/ has a file, with a real Redis and a real flush.
 package clients
 
 import (

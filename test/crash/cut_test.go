@@ -11,11 +11,11 @@ import (
 	"baton/internal/testsupport"
 )
 
-// fault is what befalls one of a node's connections.
+// fault is a fault of one of a node's connections.
 type fault struct {
 	name     string
 	database bool
-	// strike's channel is closed once something is lost.
+	// strike begins the fault. The returned channel is closed when the fault has lost something.
 	strike func(p *testsupport.Proxy) <-chan struct{}
 }
 
@@ -30,11 +30,11 @@ func faults() []fault {
 	}
 }
 
-// A connection that breaks at any step, before the next request or between it and
-// its reply, costs a run at most: the same leader goes on, and the result is exact.
+// A connection breaks at any step, before the next request or between the request and its reply. The test checks that this costs at most
+// one run, and that the same leader continues with an exact result.
 //
-// Where not everything is tried, the second fault of a connection befalls the flush that
-// gets over the first one, if that comes by the step as often.
+// If not all combinations are tried, the second fault of a connection hits the flush that continues after the first fault, if that flush
+// reaches the step as often.
 func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		w := l.wire(t)
@@ -48,7 +48,7 @@ func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 				})
 				return struck
 			}
-			for _, s := range l.scenes(t, cut, middles, pair[0].database) { // a file has no connection
+			for _, s := range l.scenes(t, cut, middles, pair[0].database) { // a database in a file has no connection
 				if everything() || disturbed(t, s, pair...) < len(pair) {
 					for i := range pair {
 						if everything() || i > 0 {
@@ -63,11 +63,11 @@ func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 	})
 }
 
-// wire is a process' connections to both servers, which can be broken.
+// wire contains a process' connections to both servers. The test can break the connections.
 type wire struct {
 	*stores
-	redis, database *testsupport.Proxy    // a file has none
-	now             atomic.Pointer[tally] // hears of the steps in the database and of the commands to Redis, in any goroutine
+	redis, database *testsupport.Proxy    // a database in a file has none
+	now             atomic.Pointer[tally] // receives the steps in the database and the commands to Redis, from any goroutine
 }
 
 func (l *lab) wire(t *testing.T) *wire {
@@ -88,10 +88,10 @@ func (l *lab) wire(t *testing.T) *wire {
 
 func (w *wire) observe(b boundary) error { return w.now.Load().observe(b) }
 
-// strike is a fault that befalls a flush when it comes by a point.
+// strike is a fault that hits a flush when the flush reaches a point.
 type strike struct {
 	mu   sync.Mutex
-	lost <-chan struct{} // nil until then
+	lost <-chan struct{} // nil until the flush reaches the point
 }
 
 func (s *strike) struck() <-chan struct{} {
@@ -100,7 +100,7 @@ func (s *strike) struck() <-chan struct{} {
 	return s.lost
 }
 
-// strike lets a fault befall the next flush that comes by p.
+// strike makes a fault hit the next flush that reaches p.
 func (w *wire) strike(p point, f fault) *strike {
 	s := &strike{}
 	w.now.Store(newTally(p, func() error {
@@ -116,8 +116,8 @@ func (w *wire) strike(p point, f fault) *strike {
 	return s
 }
 
-// disturbed flushes with a fault at p, writes more, and lets the same node finish; with the next
-// fault at p, if there is one. It answers how many of the faults came to pass.
+// disturbed flushes with a fault at p, writes more, and lets the same node finish, with the next fault at p if there is one. It returns
+// how many of the faults happened.
 func (c *cell) disturbed(w *wire, p point, faults ...fault) (struck, failures int) {
 	c.t.Helper()
 	c.fill()
@@ -125,7 +125,7 @@ func (c *cell) disturbed(w *wire, p point, faults ...fault) (struck, failures in
 	n := c.leader("node", w.stores, w.observe)
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
-	for now.struck() == nil { // how many pages a capture has depends on when its changes came
+	for now.struck() == nil { // the number of pages of a capture depends on the arrival of its changes
 		if ctx.Err() != nil {
 			c.t.Fatalf("the flush never came to %q", p)
 		}
@@ -141,13 +141,13 @@ func (c *cell) disturbed(w *wire, p point, faults ...fault) (struck, failures in
 		now = w.strike(p, f)
 		failures += c.more(ctx, n)
 		if now.struck() == nil {
-			break // it did not come by p as often
+			break // the flush did not reach p as often
 		}
 		strikes = append(strikes, now)
 	}
 	w.now.Store(newTally(point{}, nil))
 	last := strikes[len(strikes)-1]
-	if len(strikes) == 1 || !hasHappened(last.struck()) { // nothing has gone over the connection since
+	if len(strikes) == 1 || !hasHappened(last.struck()) { // nothing was sent over the connection since then
 		failures += c.more(ctx, n)
 	}
 	_ = n.release(ctx) // the lock's own connection may be broken
@@ -169,13 +169,12 @@ func (c *cell) more(ctx context.Context, n *node) (failures int) {
 	return failures
 }
 
-// What is between COMMIT and its reply is the one moment at which a client cannot
-// know. The ledger does, or the position: the batch is tried again and not applied
-// again. States are written again, which changes nothing.
+// Between COMMIT and its reply a client cannot know whether the transaction was committed. The ledger or the position shows this. The
+// test checks that the batch is tried again and not applied again. States are written again, which changes nothing.
 func TestUnknownOutcomeOfCommitIsFoundOut(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		if !l.hasServer() {
-			return // COMMIT of a file is a call, not a message
+			return // the COMMIT of a database in a file is a call, not a message
 		}
 		w := l.wire(t)
 		checked := func(points []point) []point {
@@ -219,16 +218,16 @@ func (c *cell) uncertain(w *wire, p point, reply bool) {
 		skipped = 1
 	}
 	if reply && c.kind == plain {
-		most = 2 // all connections are cut, and the other lane may be in its COMMIT, too
+		most = 2 // all connections are cut, and the other lane may also be in its COMMIT
 	}
 	least := skipped
 	if c.lab.name == inPool {
-		// The reply that is lost may be that of an earlier statement of the same trip. A server carries out the
-		// COMMIT that it has been sent; PgBouncer drops it with the client's connection.
+		// The lost reply may be the reply to an earlier statement of the same round trip. A server executes the COMMIT that was sent to
+		// it, but PgBouncer drops the COMMIT together with the client's connection.
 		least = 0
 	}
-	// Of a lost request nothing is applied; but on a busy machine the repetition may itself
-	// be cut off after its COMMIT, and is then found. The rows are what counts.
+	// If the request is lost, nothing is applied. But on a busy machine the repetition may also be cut off after its COMMIT, and is then
+	// found in the ledger. So the test relies on the rows.
 	if result.Skipped != skipped && (result.Skipped < least || result.Skipped > most) {
 		c.t.Errorf("%d batches were found to be applied, want %d", result.Skipped, skipped)
 	}
@@ -236,7 +235,7 @@ func (c *cell) uncertain(w *wire, p point, reply bool) {
 	c.check()
 }
 
-// happened fails a test whose fault found nothing to strike.
+// happened fails the test if the fault did not happen.
 func happened(t *testing.T, struck <-chan struct{}) {
 	t.Helper()
 	if !hasHappened(struck) {

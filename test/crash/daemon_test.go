@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,12 +21,15 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// daemonEnv holds the path of a daemon's configuration.
+// daemonEnv is the variable with the path of a daemon's configuration.
 const daemonEnv = "BATON_TEST_DAEMON"
 
-// runDaemon is the program of a whole node: `baton run`, without its command line.
+// runDaemon runs a whole node like `baton run`, without the command line.
 func runDaemon(path string) (code int) {
 	c, err := config.Read(config.Input{Path: path, Env: os.LookupEnv, Flags: none, Checks: tasks.Checks()})
+	if err == nil {
+		err = registerStop(path)
+	}
 	if err == nil {
 		var log *zap.Logger
 		if log, err = zap.NewProduction(); err == nil {
@@ -47,7 +49,7 @@ func none(string) (string, bool) { return "", false }
 // than its lease, wakes up deposed: it steps down, or ends as one that cannot stop
 // in time must, and what it wrote too late does not stay.
 func TestLeaderFrozenPastItsLeaseStepsDownWhenItWakes(t *testing.T) {
-	var cells waiting // for leases to run out
+	var cells waiting // waits for leases that run out
 	for _, d := range databases() {
 		cells.run(t, d.name, func(t *testing.T) {
 			p := newPair(t, newLab(t, d))
@@ -65,7 +67,7 @@ func TestLeaderFrozenPastItsLeaseStepsDownWhenItWakes(t *testing.T) {
 	cells.wait()
 }
 
-// pair is two nodes, and what was written for them to flush.
+// pair contains two nodes, and the data that was written for them to flush.
 type pair struct {
 	*lab
 	t     *testing.T
@@ -81,7 +83,9 @@ type pair struct {
 const (
 	peopleRows = 11_000 // 3 pages
 	countRows  = 11_000 // 3 parts
-	// captured has the rows of people once more, by a capture: of a store that is not the lock's, where there is one.
+	// captured is the table with the rows of people again, written by a capture. If there is a store other than the store of the lock,
+	// the capture reads that store. The capture adopts the row that makeStops has inserted, because otherwise each pass that ends early
+	// would leave rows that wait for an acceptance.
 	captured = "captured"
 )
 
@@ -91,6 +95,7 @@ func newPair(t *testing.T, l *lab) *pair {
 		lease: 10 * time.Second, nodes: map[string]*daemonProcess{},
 		names: map[string]string{}, sums: map[string]int{}}
 	l.db.Exec(t, fmt.Sprintf(peopleSQL, captured)+l.engine())
+	p.makeStops()
 	for _, id := range []string{"one", "two"} {
 		p.start(id)
 	}
@@ -120,7 +125,7 @@ jobs:
     schedule: "@always"
     flush:
       from: {%[7]stype: capture, key: "row:<id>"}
-      to: {database: main, table: captured, key: [id]}
+      to: {database: main, table: captured, key: [id], adopt: delete}
 `
 
 func (p *pair) start(id string) {
@@ -142,26 +147,15 @@ func (p *pair) start(id string) {
 	p.nodes[id] = d
 }
 
-// round freezes the leader in the middle of flushing table, and wakes it up when
-// its successor is at work.
+// round freezes the leader during a flush of table, and wakes the leader when its successor works.
 func (p *pair) round(round int, table string) {
 	p.t.Helper()
-	var old string
-	for try, deadline := 0, time.Now().Add(8*time.Minute); ; try++ {
-		before := p.total()
-		p.write(fmt.Sprintf("round %d, try %d", round, try), 1)
-		if old = p.freezeInside(table, before); old != "" {
-			break
-		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("no leader could be frozen in the middle of flushing %s", table)
-		}
-		p.drained()
-	}
+	p.drained()
+	old := p.freezeInside(round, table)
 	frozen := p.nodes[old]
 	p.await("a successor", func() bool { return p.leader() != old })
 	if p.hasServer() {
-		p.drained() // by the successor; a file may be locked by the frozen one
+		p.drained() // the successor flushes; the frozen leader may hold the lock of a database file
 	}
 	p.write(fmt.Sprintf("round %d, after the freeze", round), 3)
 	woken := frozen.logSize()
@@ -172,7 +166,7 @@ func (p *pair) round(round int, table string) {
 	p.t.Logf("%s frozen in %s: %s", old, table, summary(frozen.logSince(woken)))
 }
 
-// write changes every row, or every nth.
+// write changes every nth row.
 func (p *pair) write(name string, nth int) {
 	p.t.Helper()
 	send := func(command string, args ...any) {
@@ -196,45 +190,7 @@ func (p *pair) write(name string, nth int) {
 	}
 }
 
-// freezeInside stops the leader when the table has some of what it is to have, but
-// not all. It returns "" if that was missed, and nobody is stopped.
-func (p *pair) freezeInside(table string, before int) string {
-	p.t.Helper()
-	query, from, to := "SELECT count(*) FROM "+table+" WHERE name = '"+p.names["0"]+"'", 0, peopleRows
-	if table == "counts" {
-		query, from, to = "SELECT COALESCE(sum(n), 0) FROM counts", before, p.total()
-	}
-	progress := func() (n int, err error) {
-		rows, err := p.db.Query(p.t.Context(), query)
-		if err == nil {
-			n, err = strconv.Atoi(rows[0][0])
-		}
-		return n, err
-	}
-	leader := p.leader() // before the flush: a flush into a file takes milliseconds
-	p.awaitEvery(2*time.Millisecond, "a flush", func() bool {
-		n, err := progress()
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		return n > from
-	})
-	node := p.nodes[leader]
-	if node == nil {
-		return "" // its lease ran out by itself: the machine is busy
-	}
-	if err := node.Freeze(); err != nil {
-		p.t.Fatal(err)
-	}
-	// A node that is frozen at the wrong moment keeps a file from being read, too. Another one may lead since.
-	if n, err := progress(); err == nil && n < to && p.leader() == leader {
-		return leader
-	}
-	node.signal(syscall.SIGCONT)
-	return ""
-}
-
-// total is the sum of all counts.
+// total returns the sum of all counts.
 func (p *pair) total() int {
 	total := 0
 	for _, n := range p.sums {
@@ -256,7 +212,7 @@ func (p *pair) rows(table string) map[string]string {
 	return rows
 }
 
-// leader is the node that holds the lock, or "".
+// leader returns the node that holds the lock, or "".
 func (p *pair) leader() string {
 	p.t.Helper()
 	held, err := redis.Bool(p.lock.Do("EXISTS", "lock"))
@@ -300,12 +256,12 @@ func (p *pair) await(what string, ok func() bool) {
 
 func (p *pair) awaitEvery(pause time.Duration, what string, ok func() bool) {
 	p.t.Helper()
-	const patience = 3 * time.Minute // the rest of the matrix runs beside it
+	const patience = 3 * time.Minute // the rest of the matrix runs at the same time
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(pause) {
 		p.restart()
 		if time.Now().After(deadline) {
 			for _, n := range p.nodes {
-				n.signal(syscall.SIGQUIT) // it says what each goroutine does, also one that is frozen
+				n.signal(syscall.SIGQUIT) // the process prints the stack of each goroutine, even if it was frozen
 				n.signal(syscall.SIGCONT)
 			}
 			for id, n := range p.nodes {
@@ -317,8 +273,8 @@ func (p *pair) awaitEvery(pause time.Duration, what string, ok func() bool) {
 	}
 }
 
-// restart starts the nodes again that have ended as one must that cannot stop in time: the
-// frozen one, or on a busy machine another. It is for nothing else that a node may end.
+// restart restarts the nodes that have ended because they could not stop in time: the frozen node, or on a busy machine another node. A
+// node must not end for any other reason.
 func (p *pair) restart() {
 	p.t.Helper()
 	for id, n := range p.nodes {
@@ -332,7 +288,7 @@ func (p *pair) restart() {
 	}
 }
 
-// summary is what a log tells about the end of a term.
+// summary returns the line of a log about the end of the term.
 func summary(log string) string {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, "no longer leading") {
@@ -342,7 +298,7 @@ func summary(log string) string {
 	return "ended by itself"
 }
 
-// daemonProcess is a node in a process of its own, which dies with the test's.
+// daemonProcess is a node in its own process, which dies with the process of the test.
 type daemonProcess struct {
 	*child.Process
 	log string

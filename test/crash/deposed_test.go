@@ -10,13 +10,12 @@ import (
 	"baton/internal/flush"
 )
 
-// A leader that freezes at any step wakes up after another one has taken over and
-// finished, and more has been staged. It commits nothing more, removes nothing,
-// and is told to step down.
+// A leader freezes at any step. It wakes after another leader has taken over and finished, and more changes are staged. The test checks
+// that the old leader commits nothing more, removes nothing, and is ordered to step down.
 func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		scenes := l.scenes(t, deposed, outsideTransactions, false)
-		// Nobody gets past the lock of a file: see below.
+		// No successor gets the lock of a database file, see below.
 		scenes = append(scenes, l.scenes(t, deposed, insideTransactions, true)...)
 		var cells waiting
 		for _, s := range scenes {
@@ -27,9 +26,9 @@ func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
 	})
 }
 
-// A leader that freezes inside its transaction wakes up while that is alive still,
-// and its successor has taken the fence or waits for it. If the fence is taken, the
-// transaction does not commit. In a file the successor cannot take it before.
+// A leader freezes inside its transaction. It wakes while the transaction is still alive, and its successor has taken the fence or waits
+// for the fence. If the fence is taken, the transaction must not commit. With a database in a file the successor cannot take the fence
+// before the transaction ends.
 func TestLeaderThatWakesInsideItsTransactionDoesNotCommit(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var cells waiting
@@ -47,7 +46,7 @@ func outsideTransactions(points []point) []point {
 	return only(middles(points), func(p point) bool { return !inTransaction(p) })
 }
 
-// inTransaction says whether a transaction is open at a step.
+// inTransaction reports whether a transaction is open at a step.
 func inTransaction(p point) bool {
 	switch p.boundary {
 	case boundary{"sql", "before begin"}, boundary{"sql", "after commit"}, boundary{"sql", "take over: after commit"}:
@@ -56,7 +55,7 @@ func inTransaction(p point) bool {
 	return p.Layer == "sql"
 }
 
-// holdsFence says whether that transaction keeps others from the fence.
+// holdsFence reports whether the transaction at a step prevents others from taking the fence.
 func holdsFence(p point) bool {
 	return p.boundary == boundary{"sql", "after fence check"} || p.boundary == boundary{"sql", "take over: before commit"}
 }
@@ -68,8 +67,8 @@ type frozen struct {
 	end  chan error
 }
 
-// freeze starts a leader and returns when it has come to p. How many pages a capture has depends on when its changes
-// came: more is written until the leader comes there.
+// freeze starts a leader, and returns when the leader has reached p. The number of pages of a capture depends on the arrival of its
+// changes. So freeze writes more until the leader reaches p.
 func (c *cell) freeze(p point, lease time.Duration) *frozen {
 	c.t.Helper()
 	reached, gate := make(chan struct{}), make(chan struct{})
@@ -91,7 +90,7 @@ func (c *cell) freeze(p point, lease time.Duration) *frozen {
 			f.end <- err
 		})
 	}
-	c.t.Cleanup(func() { // its connections are closed after that
+	c.t.Cleanup(func() { // the leader's connections are closed after that
 		f.wake()
 		cancel()
 		running.Wait()
@@ -109,7 +108,7 @@ func (c *cell) freeze(p point, lease time.Duration) *frozen {
 	}
 }
 
-// deposed lets a successor finish before the leader wakes up at p.
+// deposed lets a successor finish before the leader wakes at p.
 func (c *cell) deposed(p point) {
 	c.t.Helper()
 	c.fill()
@@ -126,7 +125,7 @@ func (c *cell) deposed(p point) {
 	}
 	c.release(successor)
 
-	// A stage of a later term: nothing that the old leader does may touch it.
+	// This makes a stage of a later term, which the old leader must not change.
 	c.traffic("third")
 	staged := newTally(point{boundary{"flush", "staged"}, 1}, func() error { return errStop })
 	third := c.leader("third", c.stores, staged.observe)
@@ -138,7 +137,7 @@ func (c *cell) deposed(p point) {
 	old.wake()
 	err := <-old.end
 	if err == nil && (c.kind.looks() || c.kind.follows()) {
-		err = old.node.flush(ctx) // it had nothing left to write, and had not heard of more
+		err = old.node.flush(ctx) // the leader had nothing left to write, and did not know of more changes
 	}
 	if !fenced(err) {
 		c.t.Errorf("the deposed leader was not told to step down: %v", err)
@@ -148,13 +147,12 @@ func (c *cell) deposed(p point) {
 	c.check()
 }
 
-// overtaken wakes a leader up inside its transaction, as soon as its successor has
-// the fence or is seen to wait for it. The successor writes nothing before the old
-// leader has ended, so that only the fence can stop that one.
+// overtaken wakes a leader inside its transaction, as soon as the leader's successor has the fence or waits for the fence. The successor
+// writes nothing before the old leader has ended, so that only the fence can stop the old leader.
 func (c *cell) overtaken(p point) {
 	c.t.Helper()
 	c.fill()
-	old := c.freeze(p, time.Minute) // that is not how its transaction ends
+	old := c.freeze(p, time.Minute) // the end of the lease must not end the transaction
 	c.traffic("second")
 	c.expire()
 	taken, goOn := make(chan struct{}), make(chan struct{})
@@ -198,7 +196,7 @@ func (c *cell) overtaken(p point) {
 	c.check()
 }
 
-// patience is how long a successor is watched that must wait.
+// patience is the time for which a successor is watched that must wait.
 const patience = 300 * time.Millisecond
 
 var errStop = errors.New("stopped here")

@@ -2,15 +2,14 @@ package crash_test
 
 import "testing"
 
-// tries is how often a process is started until its flush comes by the step: how many pages a capture has
-// depends on when its changes came.
+// tries is the maximum number of processes that are started until a flush reaches the step. Several may be necessary, because the number
+// of pages of a capture depends on the arrival of its changes.
 const tries = 20
 
-// A process that is killed at any step of the protocol, however often it had come
-// by that step, leaves what a fresh process finishes exactly.
+// A process is killed at any step of the protocol, regardless of how often it has reached the step. The test checks that a fresh process
+// then finishes the work exactly.
 //
-// The process that finishes one job is the next to be killed, at another one: that
-// saves half of the processes.
+// The process that finishes one job is the next process to be killed, during another job. This saves half of the processes.
 func TestProcessKilledAtAnyStepIsFinishedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var left *cell

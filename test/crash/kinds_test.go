@@ -17,7 +17,7 @@ import (
 // kind is a source under test, by its name in the registry of sources.
 type kind string
 
-// What some kinds do apart from the others is asked by these names.
+// The tests use these names for the kinds that behave differently from other kinds.
 const (
 	counters  kind = "counters"
 	plain     kind = "plain"
@@ -29,26 +29,25 @@ const (
 	stream    kind = "stream"
 	scan      kind = "scan"
 	capture   kind = "capture"
-	// members is a capture of sorted sets, whose place is in the database before the flush.
+	// members is the kind of a capture of sorted sets, whose place is in the database before the flush.
 	members kind = "capture of members"
 )
 
-// fixture is what a kind of source is fed with, and how it is set up.
+// fixture contains the data of a kind of source, and the settings of its job.
 type fixture struct {
-	// fill writes what the first run finds; traffic writes on, and touches every page
-	// of what fill wrote.
+	// fill writes the data of the first run. traffic then writes more, and changes every page of the data that fill wrote.
 	fill    func(*cell)
 	traffic func(c *cell, round string)
 	table   string
-	mapping mapping.Spec // of which the cell gives the table
+	mapping mapping.Spec // the cell sets the table
 	lanes   int          // 0: one
 	source  func(s spec) source.Options
-	// asks are the commands and scripts that a flush sends, by the first of those that go
-	// together. The proof has a hole where it sends another one, or not all of these.
+	// asks lists the commands and scripts that a flush sends. Of commands that are sent together it has only the first. The test is
+	// incomplete if a flush sends another command, or not all of these.
 	asks []string
 }
 
-// fixtures have every kind of source.
+// fixtures returns the fixtures of all kinds of sources.
 func fixtures() map[kind]fixture {
 	sums := func(id string) mapping.Spec {
 		return mapping.Spec{Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{"id": {From: id}, "n": {From: row.InputValue, Op: "add"}}}
@@ -81,7 +80,7 @@ func fixtures() map[kind]fixture {
 		stream: {fillEvents, moreEvents, "events", mapping.Spec{}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Kept, Rows: partRows, Retain: &retain}
 		}, []string{"MULTI", "XRANGE", "stream_trim"}},
-		// With rows that vanish.
+		// This kind has rows that vanish.
 		scan: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}, Generation: "pass"}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Rows, Value: "hash", Rows: pageRows, Vanished: "delete", MaxPct: 90}
 		}, []string{"INFO", "SCAN", "HMGET", "TYPE"}},
@@ -98,7 +97,7 @@ func fixtures() map[kind]fixture {
 	}
 }
 
-// kinds are those that have a fixture, in the order of the registry, and then further fixtures of some of these.
+// kinds returns the kinds that have a fixture, in the order of the registry, and then further fixtures of some of these kinds.
 func kinds() (all []kind) {
 	for _, s := range source.Sources() {
 		if _, ok := fixtures()[kind(s.Name)]; ok {
@@ -108,7 +107,7 @@ func kinds() (all []kind) {
 	return append(all, members)
 }
 
-// is what the registry of sources says of it.
+// is returns the entry of the kind in the registry of sources.
 func (k kind) is() sourcespec.Kind {
 	if k == members {
 		k = capture
@@ -116,12 +115,12 @@ func (k kind) is() sourcespec.Kind {
 	return sourcespec.Named(string(k))
 }
 
-// follows: it hears of changes in the replication stream, perhaps a moment later.
+// follows reports whether the kind learns of changes from the replication stream, perhaps a moment later.
 func (k kind) follows() bool { return k.is().Type == sourcespec.Capture }
 
 func (k kind) fixture() fixture { return fixtures()[k] }
 
-// inRedis are the steps of its flush in Redis.
+// inRedis returns the steps in Redis of a flush of this kind.
 func (k kind) inRedis() (steps []string) {
 	for _, name := range k.fixture().asks {
 		steps = append(steps, redistest.Before(name), redistest.After(name))
@@ -129,18 +128,18 @@ func (k kind) inRedis() (steps []string) {
 	return steps
 }
 
-// indexScan is how an index is read: one cell's is a set, the next one's a sorted set.
+// indexScan is the command that reads an index. The index of one cell is a set, and the index of the next cell is a sorted set.
 const indexScan = "SSCAN"
 
 func inSets(step string) string { return strings.Replace(step, "ZSCAN", indexScan, 1) }
 
-// totals: its counters are never taken out of Redis.
+// totals reports whether the kind's counters are never taken out of Redis.
 func (k kind) totals() bool { return k.is().Watermark }
 
-// states: its records say what rows are now.
+// states reports whether the kind's records contain the present states of rows.
 func (k kind) states() bool { return k.is().Delivers == sourcespec.States }
 
-// looks: nothing tells what is pending, so only another look at everything does.
+// looks reports whether nothing shows which changes are pending, so that only another reading of all data finds them.
 func (k kind) looks() bool { return k.is().Looks }
 
 // giveWay is Retry.GiveWay: long, so that a busy machine does not make a batch give way. The table of members is so small that
@@ -153,7 +152,7 @@ func (k kind) giveWay() time.Duration {
 	return 3 * time.Second
 }
 
-// configure sets up the job of a cell.
+// configure sets the configuration of a cell's job.
 func (k kind) configure(config *flush.Config, s spec, r *redisconn.Store) error {
 	f, is := k.fixture(), k.is()
 	config.Mapping, config.Lanes = f.mapping, f.lanes
@@ -168,7 +167,7 @@ func (k kind) configure(config *flush.Config, s spec, r *redisconn.Store) error 
 	return nil
 }
 
-// fillCounters adds to rows that are there and to new ones: 40 counters are two parts.
+// fillCounters adds to existing rows and to new rows. 40 counters are two parts.
 func fillCounters(c *cell) {
 	var rows []string
 	for i := range int64(8) {
@@ -194,7 +193,7 @@ func (c *cell) add(i, n int64) {
 	c.sums[c.id(i)] += n
 }
 
-// increment does what the kind's producers do.
+// increment increments a counter as the kind's producers do.
 func (c *cell) increment(name string, n int64) {
 	s := c.spec("")
 	switch c.kind {
@@ -212,7 +211,7 @@ func (c *cell) increment(name string, n int64) {
 	}
 }
 
-// fillHashes writes 30 rows, be they hashes or members of a sorted set, which are three pages: one is gone, two do not fit.
+// fillHashes writes 30 rows, as hashes or as members of a sorted set, which are three pages. One row is deleted, and two rows do not fit.
 func fillHashes(c *cell) {
 	c.createTable()
 	var rows []string
@@ -237,7 +236,8 @@ func fillHashes(c *cell) {
 	c.dead = 2
 }
 
-// fillMembers writes 30 members of two sorted sets: most of them, and some that go again, before the run that the cell is about.
+// fillMembers writes 30 members of two sorted sets. It writes most of them, and some that are removed again, before the run that the cell
+// tests.
 func fillMembers(c *cell) {
 	c.createTable()
 	for i := range int64(36) {
@@ -267,7 +267,7 @@ func fillMembers(c *cell) {
 	c.dead = 2
 }
 
-// createTable gives a scan or capture a table of its own: what it does not find there has vanished.
+// createTable makes a separate table for a scan or a capture, because the flush deletes the table's rows that are not in its source.
 func (c *cell) createTable() {
 	switch c.kind {
 	case scan, capture:
@@ -278,7 +278,7 @@ func (c *cell) createTable() {
 }
 
 func moreHashes(c *cell, round string) {
-	c.rounds++ // what is set to what it is already is no change of a member
+	c.rounds++ // setting a member to its present score is no change
 	for i := int64(1); i < 34; i += 4 {
 		if i != 13 {
 			c.change(i, round, fmt.Sprint(40+i+c.rounds))
@@ -288,7 +288,8 @@ func moreHashes(c *cell, round string) {
 	c.change(6, round, "7")
 }
 
-// change writes a row and then, as it must be, its mark. A member has no name but itself, or the one of its board.
+// change writes a row and then the row's mark, in the required order. The name of a member is the member itself, or the name of its
+// board.
 func (c *cell) change(i int64, name, age string) {
 	switch c.kind {
 	case zset:
@@ -304,7 +305,7 @@ func (c *cell) change(i int64, name, age string) {
 	c.want[fmt.Sprint(c.id(i))] = name + " " + age
 }
 
-// board is the sorted set of a member.
+// board returns the key of the sorted set of a member.
 func (c *cell) board(i int64) string { return fmt.Sprintf("row:%d:%d", c.n, i%2) }
 
 func (c *cell) gone(i int64) {
@@ -320,14 +321,14 @@ func (c *cell) gone(i int64) {
 	delete(c.want, fmt.Sprint(c.id(i)))
 }
 
-// mark enters the id of a row into the index of changes, for who has one.
+// mark adds the id of a row to the index of changes, if the kind has an index.
 func (c *cell) mark(i int64) {
 	if c.kind.is().Indexed {
 		c.index(fmt.Sprint(c.id(i)))
 	}
 }
 
-// index marks a change; every other cell's index is a sorted set.
+// index marks a change. The index of every other cell is a sorted set.
 func (c *cell) index(id string) {
 	if c.n%2 == 0 {
 		c.send("SADD", c.spec("").Live, id)
@@ -336,7 +337,7 @@ func (c *cell) index(id string) {
 	}
 }
 
-// fillEvents writes 45 events, which are three parts: two do not fit.
+// fillEvents writes 45 events, which are three parts. Two events do not fit.
 func fillEvents(c *cell) {
 	for range int64(43) {
 		c.event("first", "7")
@@ -352,7 +353,7 @@ func moreEvents(c *cell, round string) {
 	}
 }
 
-// event appends a record that no other is like.
+// event appends a record that differs from all other records.
 func (c *cell) event(name, age string) {
 	c.events++
 	c.append(c.id(c.events), name, age)

@@ -15,14 +15,14 @@ import (
 	"baton/internal/testsupport"
 )
 
-// lab is one kind of database, a Redis for locks, and one for data: it may be the same.
+// lab contains one kind of database, a Redis for locks, and a Redis for data, which may be the same Redis.
 type lab struct {
-	name  string // of the kind of database
+	name  string // the name of the kind of database
 	db    *testsupport.Database
 	redis *testsupport.Redis
 	data  *testsupport.Redis
 	cells atomic.Int64
-	// stores of the test's own process, for all whose steps in the database matter to nobody.
+	// stores contains the stores of the test's own process, for users whose steps in the database are not observed.
 	stores *stores
 
 	test *testing.T
@@ -30,13 +30,13 @@ type lab struct {
 	free map[time.Duration][]*observed // by their lease
 }
 
-// observed are stores whose steps in the database one cell after the other hears of.
+// observed contains stores whose steps in the database are reported to one cell after the other.
 type observed struct {
 	*stores
 	now atomic.Pointer[tally]
 }
 
-// observed lends stores of a lease to a cell, for its steps to be heard of by at.
+// observed lends stores with a given lease to a cell. The steps of the stores are reported to at.
 func (c *cell) observed(lease time.Duration, at *tally) *stores {
 	c.t.Helper()
 	o := c.lab.observed(lease)
@@ -63,7 +63,7 @@ func (l *lab) observed(lease time.Duration) *observed {
 	return o
 }
 
-// everywhere runs a test against every kind of database, beside other tests.
+// everywhere runs a test with every kind of database, in parallel with other tests.
 func everywhere(t *testing.T, test func(t *testing.T, l *lab)) {
 	t.Helper()
 	t.Parallel()
@@ -86,7 +86,7 @@ func databases() []database {
 	}
 }
 
-// The kinds of databases.
+// These are the kinds of databases.
 const (
 	inPostgres = "postgres"
 	inPool     = "pgbouncer" // a PostgreSQL behind a PgBouncer in transaction mode
@@ -98,21 +98,21 @@ func newLab(t *testing.T, d database) *lab {
 	t.Helper()
 	db := d.make(t)
 	l := &lab{name: d.name, db: db, redis: testsupport.StartRedis(t), test: t, free: map[time.Duration][]*observed{}}
-	if l.data = l.redis; db.Driver == "mysql" { // one database has its data in a store of its own
+	if l.data = l.redis; db.Driver == "mysql" { // with one kind of database the data is in a separate store
 		l.data = testsupport.StartRedis(t)
 	}
 	engine := l.engine()
 	db.Exec(t, "CREATE TABLE counts (id bigint PRIMARY KEY, n bigint NOT NULL)"+engine)
 	db.Exec(t, fmt.Sprintf(peopleSQL, "people")+engine)
-	// No key: what is written twice is there twice.
+	// The table has no key, so a row that is written twice is in the table twice.
 	db.Exec(t, "CREATE TABLE events (id bigint NOT NULL, name varchar(40) NOT NULL, age integer CHECK (age >= 0))"+engine)
 	l.stores = l.open(t, l.spec("test"), ignore)
 	l.beginBacklog()
 	return l
 }
 
-// beginBacklog makes the server keep a backlog of its stream, as the first replica does. It gives its
-// history another name then, which a leader confirms at its next renewal: those of a cell have none.
+// beginBacklog makes the server keep a backlog of its stream, as the first replica does. The server then gives its history another name,
+// which a leader confirms at its next renewal. The leaders of a cell make no renewal.
 func (l *lab) beginBacklog() {
 	l.test.Helper()
 	replica, c := l.data.Conn(), l.data.Client(l.test)
@@ -129,7 +129,7 @@ const boardsSQL = "CREATE TABLE %s (board bigint, id bigint, age integer CHECK (
 
 func (l *lab) engine() string { return map[string]string{"mysql": " ENGINE=InnoDB"}[l.db.Driver] }
 
-// spec has all that cells have in common.
+// spec returns the settings that all cells have in common.
 func (l *lab) spec(nodeID string) spec {
 	return spec{Driver: l.db.Driver, DSN: l.db.DSN, RedisURL: l.data.URL(), LockURL: l.redis.URL(), TTL: ttl, NodeID: nodeID}
 }
@@ -151,7 +151,7 @@ func (l *lab) open(t *testing.T, s spec, observe func(boundary) error) *stores {
 
 func ignore(boundary) error { return nil }
 
-// hasServer says whether there is a connection to the database that can break.
+// hasServer reports whether the database has a server, so that a connection can break.
 func (l *lab) hasServer() bool { return l.name != inSQLite }
 
 // nothingLeft asserts that no stage, id or mark of any cell has stayed in Redis.
@@ -162,8 +162,8 @@ func (l *lab) nothingLeft(t *testing.T) {
 	}
 }
 
-// pending lists the live keys that are there, and what a source keeps beside them:
-// that is in the slot of the live key, so it has its name in it.
+// pending lists the existing live keys, and the keys that a source stores beside them. Those keys are in the slot of the live key, so
+// they contain its name.
 func pending(t *testing.T, conn redis.Conn) []string {
 	t.Helper()
 	keys, err := redis.Strings(conn.Do("KEYS", "*"+livePrefix+"*"))
@@ -175,27 +175,27 @@ func pending(t *testing.T, conn redis.Conn) []string {
 
 const livePrefix = "pending:"
 
-// cell is one experiment: a job with rows and keys of its own.
+// cell is one experiment: a job with its own rows and keys.
 type cell struct {
 	*lab
 	t    *testing.T
-	name string // what befalls it, if its test is not named for that
+	name string // the fault of the cell, if the name of the test does not say it
 	kind kind
 	n    int64
 	conn redis.Conn
-	want map[string]string // id → what its row must hold in the end
+	want map[string]string // id → the content that the row must have at the end
 	sums map[int64]int64
 	dead int
 
-	events      int64 // that were written
-	rounds      int64 // of moreHashes
+	events      int64 // the number of written events
+	rounds      int64 // the number of rounds of moreHashes
 	removeEvery time.Duration
 }
 
 func (l *lab) cell(t *testing.T, k kind) *cell {
 	t.Helper()
 	conn := l.data.Conn()
-	t.Cleanup(func() { _ = conn.Close() }) // its Redis would keep it for the whole test
+	t.Cleanup(func() { _ = conn.Close() }) // otherwise Redis would keep the connection for the whole test
 	return &cell{lab: l, t: t, kind: k, n: l.cells.Add(1), conn: conn, want: map[string]string{}, sums: map[int64]int64{}}
 }
 
@@ -205,7 +205,7 @@ func (c *cell) spec(nodeID string) spec {
 	s := c.lab.spec(nodeID)
 	s.LockKey, s.Job, s.Source = c.lockKey(), fmt.Sprintf("job-%d", c.n), c.kind
 	s.Live, s.Kept, s.Rows = livePrefix+fmt.Sprint(c.n), fmt.Sprint("kept:", c.n), fmt.Sprintf("row:%d:<id>", c.n)
-	s.RemoveEvery = cmp.Or(c.removeEvery, 1) // at once, so that every step is reached
+	s.RemoveEvery = cmp.Or(c.removeEvery, 1) // immediately, so that every step is reached
 	s.Table = c.kind.fixture().table
 	if c.kind == scan || c.kind.follows() {
 		s.Table = fmt.Sprintf("scan_%d", c.n)
@@ -215,7 +215,7 @@ func (c *cell) spec(nodeID string) spec {
 
 func (c *cell) lockKey() string { return fmt.Sprintf("{lock:%d}", c.n) }
 
-// expire stands for the time that it takes a lease to run out.
+// expire replaces the wait until a lease runs out.
 func (c *cell) expire() {
 	c.t.Helper()
 	conn := c.redis.Conn()
@@ -232,7 +232,7 @@ func (c *cell) send(command string, args ...any) {
 	}
 }
 
-// flushed waits until everything that was sent is done.
+// flushed waits until all sent commands are executed.
 func (c *cell) flushed() {
 	c.t.Helper()
 	if _, err := c.conn.Do(""); err != nil {
@@ -240,7 +240,7 @@ func (c *cell) flushed() {
 	}
 }
 
-// fill writes what the first run finds, beside rows that are there already.
+// fill writes the data of the first run, in addition to existing rows.
 func (c *cell) fill() {
 	c.t.Helper()
 	c.kind.fixture().fill(c)
@@ -251,14 +251,14 @@ func (c *cell) insert(into string, rows []string) {
 	c.db.Exec(c.t, "INSERT INTO "+into+" VALUES "+strings.Join(rows, ","))
 }
 
-// traffic writes on.
+// traffic writes more data.
 func (c *cell) traffic(round string) {
 	c.t.Helper()
 	c.kind.fixture().traffic(c, round)
 	c.flushed()
 }
 
-// fresh makes a node, and lets it flush until nothing is pending.
+// fresh makes a node, and lets the node flush until nothing is pending.
 func (c *cell) fresh() {
 	c.t.Helper()
 	n := c.leader("fresh", c.stores, ignore)
@@ -275,7 +275,7 @@ func (c *cell) leader(nodeID string, st *stores, observe func(boundary) error) *
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	// What the node does between its runs ends with the cell, or it would come by the steps of the next one.
+	// The node's work between its runs ends with the cell. Otherwise this work would reach the steps of the next cell.
 	c.t.Cleanup(func() {
 		if err := n.pipeline.Release(); err != nil {
 			c.t.Error(err)
@@ -294,7 +294,7 @@ func (c *cell) release(n *node) {
 	}
 }
 
-// check is the proof: nothing lost, nothing twice.
+// check fails the test if anything is lost or written twice.
 func (c *cell) check() {
 	c.t.Helper()
 	for _, problem := range c.problems() {
@@ -302,7 +302,7 @@ func (c *cell) check() {
 	}
 }
 
-// problems says how the database differs from what was written.
+// problems returns the differences between the database and the written data.
 func (c *cell) problems() (found []string) {
 	c.t.Helper()
 	table := c.spec("").Table

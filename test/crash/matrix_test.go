@@ -21,7 +21,7 @@ type boundary struct {
 
 func (b boundary) String() string { return b.Layer + ": " + b.Step }
 
-// boundaries are all there are.
+// boundaries returns all boundaries.
 func boundaries() []boundary {
 	var all []boundary
 	for _, s := range flushtest.Steps() {
@@ -40,7 +40,7 @@ func boundaries() []boundary {
 	return all
 }
 
-// never says why a source does not come by a boundary; "" if it does.
+// never returns the reason why a source does not reach a boundary. It returns "" if the source reaches the boundary.
 func never(k kind, b boundary) string {
 	switch b.Layer {
 	case "redis":
@@ -87,7 +87,7 @@ func neverInDatabase(k kind, s sqltest.Step) string {
 	return ""
 }
 
-// unless is why, unless ok.
+// unless returns why, or "" if ok is true.
 func unless(ok bool, why string) string {
 	if ok {
 		return ""
@@ -95,7 +95,7 @@ func unless(ok bool, why string) string {
 	return why
 }
 
-// Every kind of source that there is has its rows in the matrix.
+// The test checks that every kind of source has its rows in the matrix.
 func TestEveryKindOfSourceIsTried(t *testing.T) {
 	for _, s := range source.Sources() {
 		if !slices.Contains(kinds(), kind(s.Name)) {
@@ -104,7 +104,7 @@ func TestEveryKindOfSourceIsTried(t *testing.T) {
 	}
 }
 
-// point is one passing of a boundary: the nth, from 1.
+// point is the nth passing of a boundary, counted from 1.
 type point struct {
 	boundary
 	Nth int
@@ -129,7 +129,7 @@ func (c *tally) observe(b boundary) error {
 	c.mu.Lock()
 	c.seen[b]++
 	hit := c.at == point{b, c.seen[b]}
-	c.mu.Unlock() // the reader must be able to go on while the writer is held up
+	c.mu.Unlock() // the reader must be able to continue while the writer is stopped
 	if hit {
 		return c.act()
 	}
@@ -159,23 +159,23 @@ const (
 	deposed
 	written
 	trials
-	// often is tried at each step where it can be.
+	// often is a trial that is made at each step where it is possible.
 	often trial = -1
 )
 
-// matrix is every point of every source that pick leaves. It says how many.
+// matrix returns every point of every source that pick selects. It logs their number.
 func (l *lab) matrix(t *testing.T, of trial, pick func([]point) []point) []scene {
 	t.Helper()
 	return l.scenes(t, of, pick, false)
 }
 
-// undisturbed remembers, for each kind of database, what passed found out.
+// undisturbed stores the results of passed for each kind of database.
 var undisturbed = struct {
 	sync.Mutex
 	passed map[string]map[kind][]point
 }{passed: map[string]map[kind][]point{}}
 
-// passed is what an undisturbed flush of each kind comes by. The first test that asks finds out.
+// passed returns the points that an undisturbed flush of each kind reaches. The first test that calls passed makes these flushes.
 func (l *lab) passed(t *testing.T) map[kind][]point {
 	t.Helper()
 	undisturbed.Lock()
@@ -190,7 +190,7 @@ func (l *lab) passed(t *testing.T) map[kind][]point {
 		for i := range 3 {
 			now = newTally(point{}, nil)
 			points := l.points(t, k, st, now)
-			if i > 0 { // how often a capture comes by a step depends on when its changes came
+			if i > 0 { // the number of times that a capture reaches a step depends on the arrival of its changes
 				points = slices.DeleteFunc(points, func(p point) bool { return !slices.Contains(all[k], p) })
 			}
 			if all[k] = points; !k.follows() {
@@ -202,8 +202,8 @@ func (l *lab) passed(t *testing.T) map[kind][]point {
 	return all
 }
 
-// scenes are the points that pick leaves, and that this database is to try. servers says that
-// a file cannot try them, so that only servers take turns.
+// scenes returns the points that pick selects and that this database must try. servers means that a database in a file cannot try them,
+// so that only servers take turns.
 func (l *lab) scenes(t *testing.T, of trial, pick func([]point) []point, servers bool) []scene {
 	t.Helper()
 	passed := l.passed(t)
@@ -219,11 +219,10 @@ func (l *lab) scenes(t *testing.T, of trial, pick func([]point) []point, servers
 	return all
 }
 
-// everything says to try all there is, as `make crash` has it.
+// everything reports whether the test must try all combinations, as in `make crash`.
 func everything() bool { return os.Getenv("CRASH") == "all" }
 
-// passings picks every passing of every boundary, if everything is tried; otherwise one
-// of each.
+// passings selects every passing of every boundary if everything is tried, otherwise one passing of each boundary.
 func passings(points []point) []point {
 	if everything() {
 		return points
@@ -231,10 +230,9 @@ func passings(points []point) []point {
 	return middles(points)
 }
 
-// share is what a trial takes in this database of the points of a kind of source, the ith. Where
-// not everything is tried the trials and the databases take turns: each source is tried at all of
-// its steps, each database has all sources, and each step that all sources come by meets all
-// trials and all databases; but not every source meets every trial and database at every step.
+// share returns the points of the ith kind of source that a trial tries in this database. If not everything is tried, the trials and the
+// databases take turns. Each source is tried at all of its steps. Each database tries all sources. Each step that all sources reach is
+// tried with all trials and all databases. But not every source is tried with every trial and database at every step.
 func (l *lab) share(of trial, i int, points []point, servers bool) []point {
 	if servers && !l.hasServer() {
 		return nil
@@ -258,9 +256,9 @@ func (l *lab) share(of trial, i int, points []point, servers bool) []point {
 	return mine
 }
 
-// turnsAt are the databases that take turns at a point. PostgreSQL comes by a third of the steps
-// in the database, where each has a way of its own, and by fewer of the others: it makes a
-// process for each connection. A pooler matters in the database alone. servers leaves SQLite out.
+// turnsAt returns the databases that take turns at a point. PostgreSQL tries a third of the steps in the database, because each database
+// has its own way there. It tries fewer of the other steps, because it makes a process for each connection. A pooler matters only for
+// steps in the database. servers leaves SQLite out.
 func turnsAt(p point, servers bool) []string {
 	const pg, pool, maria, lite = inPostgres, inPool, inMariaDB, inSQLite
 	switch {
@@ -274,15 +272,14 @@ func turnsAt(p point, servers bool) []string {
 	return []string{pg, lite, maria, lite, lite, maria, lite}
 }
 
-// lonely are steps in the database that a single kind of source comes by.
+// lonely reports whether only a single kind of source reaches a step in the database.
 func lonely(s sqltest.Step) bool { return s == sqltest.StepAfterMove || s == sqltest.StepAfterMarks }
 
 func only(points []point, which func(point) bool) []point {
 	return slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !which(p) })
 }
 
-// middles picks of each boundary the passing that is in the middle of a stage, if
-// it is passed more than once.
+// middles selects for each boundary the passing in the middle of a stage, if there are several passings.
 func middles(points []point) []point {
 	var out []point
 	for _, p := range points {
@@ -297,8 +294,8 @@ func middles(points []point) []point {
 	return out
 }
 
-// points are the passings of an undisturbed flush, which must itself be exact.
-// Every boundary is among them, or never says why not.
+// points returns the passings of an undisturbed flush, which must also be exact. For every boundary that is not among them, never must
+// return a reason.
 func (l *lab) points(t *testing.T, k kind, st *stores, passed *tally) []point {
 	t.Helper()
 	c := l.cell(t, k)
@@ -333,11 +330,11 @@ func (l *lab) points(t *testing.T, k kind, st *stores, passed *tally) []point {
 	return all
 }
 
-// Each source is tried at each of its steps in some database, also where not everything is tried;
-// and each step that all sources come by meets all databases and all trials.
+// The test checks that each source is tried at each of its steps in some database, even if not everything is tried, and that each step
+// that all sources reach is tried with all databases and all trials.
 func TestTrialsAndDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
 	if everything() {
-		return // nobody takes turns
+		return // the databases do not take turns
 	}
 	for _, b := range boundaries() {
 		common, in, met := true, map[string]bool{}, map[trial]bool{}
@@ -370,7 +367,7 @@ func TestTrialsAndDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
 	}
 }
 
-// takers are the databases where a trial is made at a step of a kind of source, the ith.
+// takers returns the databases in which a trial is made at a step of the ith kind of source.
 func takers(of trial, i int, b boundary, servers bool) (names []string) {
 	for _, d := range databases() {
 		l := &lab{name: d.name, db: &testsupport.Database{}}

@@ -19,36 +19,35 @@ import (
 )
 
 const (
-	// Small, so that a flush of one cell's data has more than one of each.
+	// These sizes are small, so that a flush of one cell's data has more than one part and more than one page.
 	partRows = 20
 	pageRows = 10
-	// retention has every entry of a stream trimmed that is in the database.
+	// retention is so short that every entry of a stream is trimmed when it is in the database.
 	retention = time.Millisecond
 )
 
-// spec says what a node is made of. It crosses to another process as JSON.
+// spec describes the parts of a node. It is sent to another process as JSON.
 type spec struct {
 	Driver, DSN          string
-	RedisURL, LockURL    string // of the data, of the lock
+	RedisURL, LockURL    string // the URL of the data, and the URL of the lock
 	LockKey, NodeID, Job string
 	Source               kind
 	Table                string
-	Live, Kept, Rows     string // keys in Redis: one that is emptied, one that stays, the pattern of rows
+	Live, Kept, Rows     string // keys in Redis: a key that is emptied, a key that stays, the pattern of rows
 	TTL                  time.Duration
-	RemoveEvery          time.Duration // how long flushed ids of hashes may stay in their stage
+	RemoveEvery          time.Duration // the maximum time that flushed ids of hashes stay in their stage
 	KillAt               point         // of a process
 }
 
 // stores are the connections of a process to all servers.
 type stores struct {
-	redis  *redisconn.Store // of the sources
-	beside *redisconn.Store // of who counts what is left to do
+	redis  *redisconn.Store // the store of the sources
+	beside *redisconn.Store // the store of the sources that count the pending changes
 	lock   *redisconn.Store
 	sink   *sql.Store
 }
 
-// openStores connects to nothing yet. observe hears of the steps in the database and of
-// those of the sources in Redis.
+// openStores does not connect yet. observe is called with the steps in the database and the steps of the sources in Redis.
 func openStores(s spec, observe func(boundary) error) (*stores, error) {
 	o := redisconn.Options{URL: s.RedisURL, ClientName: s.NodeID}
 	beside, err := redisconn.Open(o)
@@ -82,11 +81,11 @@ func (s *stores) close() error {
 type node struct {
 	lock     *redislock.Lock
 	pipeline *flush.Pipeline
-	pending  []flush.Source // count what is left to do
+	pending  []flush.Source // they count the pending changes
 	term     *term
 }
 
-// term is a won lock, as a flush sees it.
+// term is a won lock in the form that a flush uses.
 type term struct {
 	lock  *redislock.Lock
 	owner string
@@ -104,8 +103,7 @@ func (t *term) Raise(ctx context.Context, floor int64) (int64, error) {
 	return epoch, err
 }
 
-// newNode builds a node. It connects to nothing yet. observe hears of the steps of
-// the flush.
+// newNode makes a node. It does not connect yet. observe is called with the steps of the flush.
 func newNode(s spec, st *stores, observe func(boundary) error) (*node, error) {
 	n := &node{}
 	var err error
@@ -153,7 +151,7 @@ func (n *node) flush(ctx context.Context) error {
 		}
 		left, err := flush.Backlog(ctx, n.pending)
 		if _, uncounted := errors.AsType[*flush.UncountedError](err); uncounted {
-			return nil // who does not follow the stream knows of no more
+			return nil // a source that does not follow the stream knows of no further changes
 		}
 		if err != nil || left == 0 {
 			return err
@@ -161,8 +159,8 @@ func (n *node) flush(ctx context.Context) error {
 	}
 }
 
-// persist goes on after errors, as the next slots of a job do, until nothing is
-// pending or the leader is told to step down. failures counts the errors.
+// persist continues after errors, like the next slots of a job, until nothing is pending or the leader is ordered to step down. failures
+// is the number of errors.
 func (n *node) persist(ctx context.Context) (failures int, err error) {
 	for {
 		err := n.flush(ctx)
@@ -178,7 +176,7 @@ func (n *node) persist(ctx context.Context) (failures int, err error) {
 	}
 }
 
-// release ends the term, and gives the lock up.
+// release ends the term and releases the lock.
 func (n *node) release(ctx context.Context) error {
 	ended := n.pipeline.Release()
 	released := n.lock.Release(ctx, n.term.owner, elector.Handover{Event: "released"})

@@ -13,13 +13,13 @@ import (
 	"baton/internal/flush"
 )
 
-// Whatever order producers, flushes, crashes at any step, restarts and deposed leaders
-// come in: once somebody has flushed what is left, the table is what was written.
+// Producers, flushes, crashes at any step, restarts and deposed leaders come in any order. The test checks that the table equals the
+// written data when a node has flushed the rest.
 func TestAnyScheduleOfWritesCrashesAndLeadersIsExact(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		all := kinds()
 		if l.name == inPool && !everything() {
-			all = []kind{counters, stream} // one with a ledger, one with a position
+			all = []kind{counters, stream} // one kind with a ledger, one kind with a position
 		}
 		for _, k := range all {
 			t.Run(string(k), func(t *testing.T) {
@@ -33,11 +33,11 @@ func TestAnyScheduleOfWritesCrashesAndLeadersIsExact(t *testing.T) {
 type show struct {
 	*cell
 	leading *node
-	own     *stores // whose steps it hears of
+	own     *stores // the stores whose steps the show observes
 	writes  int64
 
 	mu      sync.Mutex
-	crashes int // the run ends at this many steps, if it is not 0
+	crashes int // the run ends after this number of steps, unless it is 0
 	passed  int
 }
 
@@ -69,7 +69,7 @@ func (s *show) play(r *rapid.T) {
 			if err := old.flush(s.t.Context()); err != nil && !errors.Is(err, flush.ErrFenced) {
 				r.Fatalf("the deposed leader's run ended with %v", err)
 			}
-			_ = old.release(s.t.Context()) // closes its connection
+			_ = old.release(s.t.Context()) // this closes the connection of the leader
 		},
 	})
 	s.must(r, s.leading.flush(s.t.Context()))
@@ -85,10 +85,10 @@ func (s *show) must(r *rapid.T, err error) {
 	}
 }
 
-// lead makes a new process that leads, whoever did before.
+// lead makes a new process that leads, regardless of the previous leader.
 func (s *show) lead() { s.leading = s.leader("node", s.own, s.observe) }
 
-// observe ends a run at the step that was drawn.
+// observe ends a run at the drawn step.
 func (s *show) observe(boundary) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *show) observe(boundary) error {
 	return nil
 }
 
-// crash flushes up to a step of the flush or of its source; the process is gone then.
+// crash flushes up to a step of the flush or of its source. Then the process no longer exists.
 func (s *show) crash(r *rapid.T) {
 	s.arm(rapid.IntRange(1, 60).Draw(r, "step"))
 	err := s.leading.flush(s.t.Context())
@@ -110,7 +110,7 @@ func (s *show) crash(r *rapid.T) {
 		r.Fatalf("the run was to end at a step, and ended with %v", err)
 	}
 	s.expire()
-	_ = s.leading.release(s.t.Context()) // closes its connection
+	_ = s.leading.release(s.t.Context()) // this closes the connection of the leader
 	s.lead()
 }
 
@@ -120,7 +120,7 @@ func (s *show) arm(step int) {
 	s.crashes, s.passed = step, 0
 }
 
-// write does what the kind's producers do, a few times.
+// write writes a few times as the kind's producers do.
 func (s *show) write(r *rapid.T) {
 	for range rapid.IntRange(1, 30).Draw(r, "writes") {
 		s.writes++

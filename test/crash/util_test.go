@@ -11,7 +11,7 @@ import (
 // ttl is the lease of every leader unless its test says otherwise.
 const ttl = 10 * time.Second
 
-// diff shows how two tables differ, in short.
+// diff returns a short text with the differences between two tables.
 func diff(want, got map[string]string) string {
 	const most = 1500
 	text := cmp.Diff(want, got)
@@ -21,8 +21,8 @@ func diff(want, got map[string]string) string {
 	return text
 }
 
-// waiting runs cells that mostly wait for a server's patience to end: more of them
-// at a time than there are processors for parallel tests.
+// waiting runs cells that mostly wait for the timeout of a server. It runs more cells at the same time than there are processors for
+// parallel tests.
 type waiting struct {
 	cells sync.WaitGroup
 	slots chan struct{}

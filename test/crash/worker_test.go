@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// workerEnv holds the specs of a worker process.
+// workerEnv is the variable with the specs of a worker process.
 const workerEnv = "BATON_TEST_WORKER"
 
-// work is the program of a worker process: for one spec after the other it leads and
-// flushes until nothing is pending, and dies at KillAt of one that has it.
+// work is the program of a worker process. For one spec after the other it leads and flushes until nothing is pending. If a spec has a
+// KillAt, it dies at that point.
 func work(text string) (code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -61,7 +61,7 @@ func suicide() error {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 		return err
 	}
-	select {} // nothing more may be done until the signal arrives
+	select {} // the process must do nothing more until the signal arrives
 }
 
 // process runs a worker to its end.
@@ -79,7 +79,7 @@ func process(ctx context.Context, specs ...spec) (stderr string, err error) {
 	return out.String(), err
 }
 
-// isKilled says whether a process ended by SIGKILL.
+// isKilled reports whether a process ended by SIGKILL.
 func isKilled(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL

@@ -2,8 +2,8 @@ package crash_test
 
 import "testing"
 
-// What is written while a flush is at any step is neither lost with what that
-// removes nor counted twice with what it reads.
+// The test writes while a flush is at any step. The written data must not be lost with the data that the flush removes, or counted twice
+// with the data that the flush reads.
 func TestWriteAtAnyStepIsFlushedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var now *tally
@@ -18,7 +18,7 @@ func TestWriteAtAnyStepIsFlushedExactly(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.release(n)
-				if c.kind.looks() || c.kind.follows() { // it may not have been heard of yet
+				if c.kind.looks() || c.kind.follows() { // the source may not know of the change yet
 					c.fresh()
 				}
 				c.check()

@@ -55,6 +55,7 @@ func parsedOnly() map[string]string {
 func failing() map[string]string {
 	return map[string]string{
 		`3f2a9c41d07b`:            "there is no such dead letter",
+		`rows (show|undelete)`:    "no deleted row is kept",
 		`0b9b3f6e|0b9c6f0e`:       "nobody holds the lock under that owner",
 		`lock --break`:            "nobody holds that lock",
 		`notify test`:             "the configuration has no notify",

@@ -106,7 +106,7 @@ func (s *site) configuration(p plan) string {
 		s.redis.Addr, p.redisYAML, lockKey, p.ttl, p.election, page, p.httpYAML, p.config)
 }
 
-// packageFile is a package that make test-systemd has built.
+// packageFile returns the path of a package that make test-systemd has built.
 func packageFile(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -125,15 +125,14 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// install installs or upgrades the package as an administrator does, who keeps what he
-// has edited.
+// install installs or upgrades the package like an administrator who keeps edited files.
 func install(t *testing.T, h *lab.Host, deb string) string {
 	t.Helper()
 	h.Write("/root/baton.deb", read(t, deb))
 	return h.Must("env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--force-confold", "--force-unsafe-io", "-i", "/root/baton.deb")
 }
 
-// settled waits until one host leads and the others know it, by what systemd shows.
+// settled waits until systemd shows that one host leads and that the others know this.
 func (s *site) settled() (leader *lab.Host) {
 	s.t.Helper()
 	s.Await("one host to lead and the others to stand by", func() bool {
@@ -153,7 +152,7 @@ func (s *site) settled() (leader *lab.Host) {
 	return leader
 }
 
-// other is a host that does not lead.
+// other returns a host that does not lead.
 func (s *site) other(leader *lab.Host) *lab.Host {
 	for _, h := range s.hosts {
 		if h != leader {
@@ -164,7 +163,7 @@ func (s *site) other(leader *lab.Host) *lab.Host {
 	return nil
 }
 
-// owner is the owner of the lock; "" while it is free.
+// owner returns the owner of the lock, or "" if the lock is free.
 func (s *site) owner() string { s.t.Helper(); return s.ownerOf(lockKey) }
 
 func (s *site) ownerOf(lock string) string {
@@ -176,8 +175,7 @@ func (s *site) ownerOf(lock string) string {
 	return owner
 }
 
-// successor waits until the lock has another owner, looking every half millisecond, and
-// returns when that was seen.
+// successor reads the lock every half millisecond until it has another owner, and returns the time of that reading.
 func (s *site) successor(old string) time.Time { s.t.Helper(); return s.successorOf(lockKey, old) }
 
 func (s *site) successorOf(lock, old string) time.Time {
@@ -191,7 +189,7 @@ func (s *site) successorOf(lock, old string) time.Time {
 	return time.Time{}
 }
 
-// leaderName is the node of the present term, as Redis has it.
+// leaderName returns the node of the present term in Redis.
 func (s *site) leaderName() string { s.t.Helper(); return s.leaderNameOf(lockKey) }
 
 func (s *site) leaderNameOf(lock string) string {
@@ -217,13 +215,13 @@ func (s *site) epochOf(lock string) int64 {
 	return epoch
 }
 
-// get asks for a page of a host, on its loopback.
+// get requests a page of a host, on the host's loopback.
 func (s *site) get(h *lab.Host, path string) (int, string) {
 	s.t.Helper()
 	return s.ask(h, http.MethodGet, path, nil)
 }
 
-// ask is get with a method and headers.
+// ask works like get, with a method and headers.
 func (s *site) ask(h *lab.Host, method, path string, header map[string]string) (int, string) {
 	s.t.Helper()
 	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{

@@ -34,7 +34,7 @@ func TestAStartWaitsForReadyAndTheStatusSaysWhoLeads(t *testing.T) {
 		began := time.Now()
 		other.Must("systemctl", "start", unit)
 		ready.add(time.Since(began))
-		// READY has come, so the listener is bound.
+		// systemd has received READY, so the listener is bound.
 		if code, _ := s.get(other, "/-/ready"); code != 200 {
 			t.Errorf("ready, and /-/ready answers %d", code)
 		}
@@ -61,7 +61,7 @@ func TestAStartWaitsForReadyAndTheStatusSaysWhoLeads(t *testing.T) {
 	s.settled()
 }
 
-// A configuration that is wrong fails the start at once, with the reason.
+// The test checks that a wrong configuration makes the start fail immediately, with the reason.
 func TestAWrongConfigurationFailsTheStart(t *testing.T) {
 	s := newSite(t, plan{hosts: 1})
 	h := s.hosts[0]
@@ -79,7 +79,7 @@ func TestAWrongConfigurationFailsTheStart(t *testing.T) {
 	s.settled()
 }
 
-// Whenever it is told to end, it ends with 0 and without a word of complaint.
+// The test checks that the daemon ends with exit code 0 and without an error message, whenever it is ordered to end.
 func TestAnEndDuringTheStartWithoutRedisIsAnOrdinaryEnd(t *testing.T) {
 	s := newSite(t, plan{hosts: 1})
 	h := s.hosts[0]
@@ -113,7 +113,7 @@ func stopDuringStart(t *testing.T, h *lab.Host, fault string, after time.Duratio
 			t.Errorf("%s, stopped %v after the start: %s is %s, want %s", fault, after, name, got, want)
 		}
 	}
-	// An end before Go runs, by the signal itself, is systemd's SuccessExitStatus.
+	// If the signal itself ends the process before Go runs, SuccessExitStatus makes systemd accept this end.
 	log := h.Must("journalctl", "--no-pager", "-o", "cat", "-u", unit, "--after-cursor="+cursor)
 	for _, odd := range []string{"panic", "goroutine ", `"level":"error"`, "Failed", "status="} {
 		if strings.Contains(log, odd) {

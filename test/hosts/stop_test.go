@@ -19,7 +19,7 @@ const (
     to: {database: main, table: articles, key: [id]}
     columns: {id: $field, views: {from: $value, op: add}}
 `
-	// polite takes a moment to end when it is told to.
+	// polite is a command that takes a moment to end when it gets the order to end.
 	polite = `trap 'sleep 0.3; echo ended $BATON_EPOCH $EPOCHREALTIME >> /var/lib/baton/polite; exit 0' TERM
 echo began $BATON_EPOCH >> /var/lib/baton/polite
 while :; do sleep 0.05; done
@@ -30,7 +30,7 @@ while :; do sleep 0.05; done
 `
 )
 
-// newFlushSite is a site with a database to flush to.
+// newFlushSite returns a site with a database for flushes.
 func newFlushSite(t *testing.T, p plan) (*site, *lab.Server) {
 	t.Helper()
 	var pg *lab.Server
@@ -44,7 +44,7 @@ func newFlushSite(t *testing.T, p plan) (*site, *lab.Server) {
 	return newSite(t, p), pg
 }
 
-// counting increments a counter until it is told to stop, and returns how far it came.
+// counting increments a counter until stop is called. stop returns the last value of the counter.
 func (s *site) counting() (stop func() int64) {
 	s.t.Helper()
 	conn := s.redis.Conn()
@@ -66,8 +66,8 @@ func (s *site) counting() (stop func() int64) {
 	return func() int64 { close(ask); return <-done }
 }
 
-// A stop ends the jobs, records that, and releases; the other host leads at once and
-// goes on, exactly where it was left.
+// The test checks that a stop ends the jobs, records their end and releases the lock, and that the other host then leads immediately and
+// continues exactly.
 func TestAStopDrainsAndReleases(t *testing.T) {
 	s, pg := newFlushSite(t, plan{})
 	stop := s.counting()
@@ -103,7 +103,7 @@ func TestAStopDrainsAndReleases(t *testing.T) {
 	s.exact(pg.Rows, want)
 }
 
-// stampOf is when the command of an epoch has ended, as it wrote itself.
+// stampOf returns the time when the command of an epoch ended, which the command itself has written.
 func stampOf(t *testing.T, text string, epoch int64) time.Time {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -122,7 +122,7 @@ func stampOf(t *testing.T, text string, epoch int64) time.Time {
 	return time.Time{}
 }
 
-// A power cut leaves no one to release: the lease has to run out.
+// After a power cut no process can release the lock, so the lease must run out.
 func TestAHostThatLosesItsPowerIsSucceededWhenTheLeaseEnds(t *testing.T) {
 	const ttl = 3 * time.Second
 	s, pg := newFlushSite(t, plan{ttl: ttl})
@@ -134,7 +134,7 @@ func TestAHostThatLosesItsPowerIsSucceededWhenTheLeaseEnds(t *testing.T) {
 		cut := time.Now()
 		leader.PowerCut()
 		m.add(s.successor(old).Sub(cut))
-		leader.Boot() // the disk is as it was: the service is enabled and joins
+		leader.Boot() // the disk is unchanged, so the service is enabled and joins
 		if now := s.settled(); now == leader {
 			t.Error("the host that has just booted leads")
 		}
@@ -143,7 +143,7 @@ func TestAHostThatLosesItsPowerIsSucceededWhenTheLeaseEnds(t *testing.T) {
 	s.exact(pg.Rows, stop())
 }
 
-// exact waits until all is flushed, and compares.
+// exact waits until all changes are flushed, and compares the rows with the wanted sum.
 func (s *site) exact(rows func(string) []string, want int64) {
 	s.t.Helper()
 	sum := func() string { return strings.Join(rows("SELECT coalesce(sum(views), 0)::text FROM articles"), " ") }

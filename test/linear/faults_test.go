@@ -9,8 +9,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// rage carries the schedule out and returns when every fault is over. A fault whose place
-// is broken longer than was planned lets others go before it.
+// rage executes the schedule, and returns when every fault is over. If the place of a fault is broken for longer than planned, later
+// faults at other places may begin first.
 func (l *lab) rage(faults []fault) {
 	start := time.Now()
 	var lasting sync.WaitGroup
@@ -43,7 +43,7 @@ func (l *lab) rage(faults []fault) {
 	lasting.Wait()
 }
 
-// claim takes a fault's place for it, unless an earlier fault lasts there.
+// claim reserves the place of a fault, unless an earlier fault still lasts at this place.
 func (l *lab) claim(f fault) *strike {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +60,8 @@ func (l *lab) claim(f fault) *strike {
 	return s
 }
 
-// meddle has the nodes ask what they may not, now and then, while the store is whole and
-// has heard of the leader since it was last broken. It keeps it whole meanwhile.
+// meddle makes the nodes send forbidden requests from time to time. It does so while the store is whole and has heard from the leader
+// since the store was last broken. No fault breaks the store during that time.
 func (l *lab) meddle() {
 	until := l.mayMeddle(l.history.lastGrant())
 	if until == 0 {
@@ -72,8 +72,8 @@ func (l *lab) meddle() {
 	}
 }
 
-// mayMeddle is until when, or zero. A leader was last heard by the store when asked at
-// granted.
+// mayMeddle returns the time until which nodes may meddle, or zero. granted is the time of the request by which the store last heard from
+// a leader.
 func (l *lab) mayMeddle(granted int64) (until int64) {
 	const lasts, every = int64(lease / 5), int64(lease / 3)
 	l.mu.Lock()
@@ -91,8 +91,7 @@ func (l *lab) mayMeddle(granted int64) (until int64) {
 	return l.meddling
 }
 
-// target chooses the node that a fault hits: one that runs, and whose way no other fault
-// has broken.
+// target chooses the node that a fault hits. The node runs, and no other fault has broken its way to the servers.
 func (l *lab) target(f fault) int {
 	node := f.node
 	if leads := l.history.leader(); leads >= 0 && (f.leader || f.kind == killLeader || f.kind == freezeLeader) {
@@ -121,7 +120,7 @@ func (l *lab) hit(f fault, target string) bool {
 	return false
 }
 
-// strike begins a fault and returns how to end it.
+// strike begins a fault, and returns the function that ends the fault.
 func (l *lab) strike(s *strike) (end func() error) {
 	done := func() error { return nil }
 	if s.place == atStore || s.place == atOther {
@@ -165,7 +164,7 @@ func (l *lab) strike(s *strike) (end func() error) {
 	return done
 }
 
-// order has the leader step down, if there is one and the store lets us ask.
+// order orders the leader to step down, if a node leads and the store accepts the order.
 func (l *lab) order() {
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Second)
 	defer cancel()

@@ -13,17 +13,17 @@ import (
 	"baton/test/linear/wire"
 )
 
-// history follows what the nodes write. Every life of a node has a file of its own, so
-// that a line which the death of the process cut short is the last.
+// history reads the lines that the nodes write. Every life of a node has its own file, so that a line that was cut off by the death of
+// the process is the last line of a file.
 type history struct {
 	mu         sync.Mutex
 	files      []*lifeFile
 	operations []operation
 	terms      []*term
 	events     []entry
-	granted    int64        // when the newest request was sent that won or renewed for a leader
-	boot       int64        // when the boot clock began, in Unix seconds
-	stepped    map[int]bool // by how many hours the nodes' wall clocks were seen to be off
+	granted    int64        // the time of the newest request by which a leader won or renewed
+	boot       int64        // the start of the boot clock, in Unix seconds
+	stepped    map[int]bool // the offsets of the nodes' wall clocks that were seen, in hours
 	err        error
 	stop, done chan struct{}
 }
@@ -33,16 +33,16 @@ type lifeFile struct {
 	node    int
 	path    string
 	from    int64
-	open    map[int64]int // where in operations a call is that has not returned
+	open    map[int64]int // the index in operations of each call that has not returned
 	leading *term
 }
 
-// term is a leader's work, as far as it was inside its trust window.
+// term is the work of a leader inside the trust window.
 type term struct {
 	node        int
 	owner       string
-	first, last int64 // moments at which it was; first is zero when it never was
-	low, high   int64 // the epochs under which
+	first, last int64 // the first and the last moment of the work inside the window; first is zero if there was none
+	low, high   int64 // the lowest and the highest epoch of the work
 	left        bool
 }
 
@@ -64,13 +64,13 @@ func follow() *history {
 	return h
 }
 
-// end reads the rest. Afterwards the fields belong to the caller.
+// end reads the rest of the files. After that the caller may use the fields.
 func (h *history) end() {
 	close(h.stop)
 	<-h.done
 }
 
-// add follows another file.
+// add also reads another file.
 func (h *history) add(node int, path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *history) read() {
 func (h *history) readFile(f *lifeFile) error {
 	file, err := os.Open(f.path)
 	if os.IsNotExist(err) {
-		return nil // the process is about to begin it
+		return nil // the process is about to create the file
 	}
 	if err != nil {
 		return err
@@ -159,14 +159,14 @@ func (h *history) tell(node int, at int64, format string, args ...any) {
 	h.events = append(h.events, entry{at, nodeID(node) + " " + fmt.Sprintf(format, args...)})
 }
 
-// lastGrant is when the newest request was sent that won or renewed for a leader.
+// lastGrant returns the time of the newest request by which a leader won or renewed.
 func (h *history) lastGrant() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.granted
 }
 
-// leader is the node that acted last, if that was a moment ago; else -1.
+// leader returns the node that acted last, if it acted a moment ago. Otherwise it returns -1.
 func (h *history) leader() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

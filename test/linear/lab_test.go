@@ -17,7 +17,7 @@ import (
 // a variable of the package because a test binary has one process and many entry points.
 var buildNode = testsupport.SteppedProgram("baton/test/linear/node")
 
-// lab is five nodes, their servers and whoever breaks them.
+// lab contains five nodes, their servers, and the nemesis that breaks them.
 type lab struct {
 	t       *testing.T
 	program string
@@ -29,16 +29,16 @@ type lab struct {
 
 	mu      sync.Mutex
 	strikes []*strike
-	// meddling is until when nodes were last told to.
+	// meddling is the time until which the nodes were last ordered to meddle.
 	meddling int64
 	wrongs   []string
 }
 
-// strike is a fault as it was carried out.
+// strike is a fault that was executed.
 type strike struct {
 	fault
 	target       string
-	begun, ended int64 // ended is zero while it lasts
+	begun, ended int64 // ended is zero while the fault lasts
 }
 
 func newLab(t *testing.T, design wire.Design, g ground, seed uint64) *lab {
@@ -72,7 +72,7 @@ func (l *lab) awaitLeader(within time.Duration) {
 	}
 }
 
-// wrong notes what must not be. The test goes on: the rest may tell why.
+// wrong records an error of the nodes. The test continues, because later events may show the cause.
 func (l *lab) wrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	l.log.add("WRONG: %s", text)
@@ -81,7 +81,7 @@ func (l *lab) wrong(format string, args ...any) {
 	l.wrongs = append(l.wrongs, text)
 }
 
-// retire ends everything in order.
+// retire ends all nodes in order, and reads the rest of their histories.
 func (l *lab) retire() {
 	var all sync.WaitGroup
 	for _, u := range l.units {
@@ -94,9 +94,8 @@ func (l *lab) retire() {
 	}
 }
 
-// calms are the spans in which nothing was broken, each from the end of a fault on.
-// Somebody leads within one lease, or two if the store itself was broken: slack is for
-// a machine that is busy.
+// calms returns the time spans without a fault, each beginning at the end of a fault. In each span a node must lead within one lease, or
+// within two leases if the store itself was broken. slack is additional time for a busy machine.
 func (l *lab) calms(end int64, slack time.Duration) []calm {
 	var calms []calm
 	for _, s := range l.strikes {
@@ -125,8 +124,8 @@ func (l *lab) storeBroken(from, to int64) bool {
 	})
 }
 
-// keep fails the test for what was wrong, and keeps what may tell why; always, if
-// $CHAOS_KEEP is set. visual is a picture of the check, or nil.
+// keep fails the test if there were errors, and keeps the files that may show the cause. If $CHAOS_KEEP is set, it always keeps them.
+// visual writes a picture of the check, or is nil.
 func (l *lab) keep(seed uint64, visual func(path string) error) {
 	for _, w := range l.wrongs {
 		l.t.Error(w)

@@ -12,18 +12,18 @@ import (
 	"baton/test/linear/wire"
 )
 
-// ordinary is how many faults a design meets in an ordinary test run, in which only two
-// are tested; CHAOS_FAULTS asks for more, and for every design.
+// ordinary is the number of faults of a design in an ordinary test run, which tests only two designs. With CHAOS_FAULTS a run has more
+// faults, and tests every design.
 const ordinary = 5
 
-// checkWithin is how long the search for a legal order of the operations may take.
+// checkWithin limits the time to search for a legal order of the operations.
 const checkWithin = 2 * time.Minute
 
-// The lock is linearizable, epochs only ever rise, trust windows never overlap, and after
-// every fault somebody leads, whatever is killed, frozen, restarted or cut.
+// The test checks that the lock is linearizable, epochs only rise, trust windows never overlap, and a node leads after every fault. The
+// faults kill, freeze, restart and disconnect nodes and servers.
 func TestLinear(t *testing.T) {
 	faults, seed, strict := nemesis.Asked(t, ordinary)
-	drawn := 1 + int(seed)%(len(designs)-1) // beside the first
+	drawn := 1 + int(seed)%(len(designs)-1) // in addition to the first design
 	for i, d := range designs {
 		if !strict && i != 0 && i != drawn {
 			continue
@@ -49,8 +49,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// sawEnough makes sure that the test was one: that clocks did step, and that there were
-// terms to break.
+// sawEnough fails the test if the test was too easy: clocks must have stepped, and there must have been terms to break.
 func (l *lab) sawEnough(faults int) {
 	for kind, hours := range map[kind]int{clockAhead: 1, clockBehind: -1} {
 		drawn := slices.ContainsFunc(l.strikes, func(s *strike) bool { return s.kind == kind && s.lasts > lease })
@@ -69,16 +68,16 @@ func (l *lab) sawEnough(faults int) {
 	}
 }
 
-// slackOf is by how much later somebody may lead on a busy machine.
+// slackOf returns the additional time after which a node must lead on a busy machine.
 func slackOf(strict bool) time.Duration {
 	const own = 500 * time.Millisecond // the nodes themselves keep two cores busy
 	if strict {
 		return own
 	}
-	return own + 10*lease // other tests share them: that a node leads again is all that is judged
+	return own + 10*lease // other tests use the same cores, so the test checks only that a node leads again
 }
 
-// judge holds the records against the promises.
+// judge checks the records against the promises of the lock and the elector.
 func (l *lab) judge(slack time.Duration, seed uint64, end int64) {
 	shared, wrongs := overlaps(l.history.terms)
 	wrongs = append(wrongs, rising(l.history.terms)...)

@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// at makes an operation of a hand-written history; moments are in ms.
+// at returns an operation of a hand-written history. Its times are in ms.
 func at(call, ret int64, op wire.Op, owner string, outcome wire.Outcome, epoch int64) operation {
 	return operation{
 		node: int(owner[0] - 'a'), op: op, owner: owner, outcome: outcome, epoch: epoch,
@@ -17,7 +17,7 @@ func at(call, ret int64, op wire.Op, owner string, outcome wire.Outcome, epoch i
 	}
 }
 
-// The lease lasts for 1,000 ms in all of them.
+// In all of these histories the lease lasts for 1,000 ms.
 func TestModelTellsLegalFromIllegal(t *testing.T) {
 	const ttl = time.Second
 	won := func(call, ret int64, owner string, epoch int64) operation {
@@ -61,7 +61,7 @@ func TestModelTellsLegalFromIllegal(t *testing.T) {
 		{"two winners within a renewed lease", false, []operation{won(0, 5, "a", 1), renewed(500, 505, "a"), won(1400, 1495, "b", 2)}},
 		{"two winners within a lease that was asked for again", false, []operation{won(0, 5, "a", 1), won(500, 505, "a", 1), won(1400, 1495, "b", 2)}},
 		{"two winners at the same moment", false, []operation{won(0, 50, "a", 1), won(0, 50, "b", 2)}},
-		// b cannot have won before 1000, so c not before 2000, however early b asked.
+		// b cannot have won before 1000. So c cannot have won before 2000, however early b asked.
 		{"a lease that began late ends late", false, []operation{won(0, 5, "a", 1), won(10, 1500, "b", 2), won(1600, 1995, "c", 3)}},
 		{"the epoch is the same", false, []operation{won(0, 5, "a", 1), released(100, 105, "a"), won(200, 205, "b", 1)}},
 		{"the epoch falls", false, []operation{won(0, 5, "a", 9), released(100, 105, "a"), won(200, 205, "b", 8)}},

@@ -12,22 +12,22 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// operation is a call of the lock and what came of it.
+// operation is a call of the lock and the result of the call.
 type operation struct {
 	node    int
 	op      wire.Op
 	owner   string
 	outcome wire.Outcome
-	epoch   int64 // that was won, or to which it was lifted
+	epoch   int64 // the epoch that was won, or the raised epoch
 	meddles bool
 	call    int64 // moments of CLOCK_BOOTTIME, in ns
 	ret     int64
 }
 
-// never is when an operation ends of which nobody knows whether it has been applied yet.
+// never is the end of an operation that may still be applied later.
 const never = math.MaxInt64
 
-// matters reports whether an operation can contradict the model: see the package's text.
+// matters reports whether an operation can contradict the model, see the package comment.
 func (o operation) matters() bool {
 	switch o.outcome {
 	case wire.Won, wire.Done:
@@ -50,29 +50,28 @@ func (o operation) String() string {
 	return text
 }
 
-// state is that of the lock.
+// state is the state of the lock.
 type state struct {
-	owner   string // "" when nobody holds it
+	owner   string // "" if no owner holds the lock
 	epoch   int64  // of the holder's term
 	highest int64  // of all terms
 	since   int64  // the earliest moment at which the lease was granted
 	now     int64  // the earliest moment of the last operation
 }
 
-// after is the state that o leads to, and whether it is legal. ttl is how long a lease
-// lasts at least.
+// after returns the state after the operation o, and whether o is legal. ttl is the minimum time that a lease lasts.
 func (l state) after(o operation, ttl time.Duration) (state, bool) {
 	l.now = max(l.now, o.call)
 	switch o.op {
 	case wire.Acquire:
 		if l.owner == o.owner && l.epoch == o.epoch {
-			break // asked again: it renews
+			break // the owner has asked again, which renews the lease
 		}
 		if o.epoch <= l.highest {
 			return l, false
 		}
 		if l.owner != "" {
-			l.now = max(l.now, l.since+int64(ttl)) // somebody's lease had to end first
+			l.now = max(l.now, l.since+int64(ttl)) // the lease of another owner had to end first
 		}
 		l.owner, l.epoch, l.highest = o.owner, o.epoch, o.epoch
 	case wire.Renew:
@@ -95,7 +94,7 @@ func (l state) after(o operation, ttl time.Duration) (state, bool) {
 	return l, l.now <= o.ret
 }
 
-// model is the leased lock for porcupine.
+// model returns the model of a leased lock for porcupine.
 func model(ttl time.Duration) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
@@ -114,13 +113,13 @@ func model(ttl time.Duration) porcupine.Model {
 	}
 }
 
-// forPorcupine is the history as porcupine takes it: what matters, in the order of calls.
+// forPorcupine returns the history in the form of porcupine. It contains the operations that matter, in the order of their calls.
 func forPorcupine(all []operation) []porcupine.Operation {
 	var history []porcupine.Operation
 	wins := winners(all)
 	for _, o := range all {
 		if !o.matters() || o.op == wire.Release && wins[o.owner] == 0 {
-			continue // who never won has nothing to release
+			continue // an owner that never won has nothing to release
 		}
 		if o.outcome == wire.Unknown || o.outcome == "" {
 			o.ret = until(o, wins[o.owner], all)
@@ -131,8 +130,7 @@ func forPorcupine(all []operation) []porcupine.Operation {
 	return history
 }
 
-// winners are the owners that have won, each with the return of the last operation that
-// shows it to be the holder.
+// winners returns the owners that have won, each with the return of the last operation that shows that the owner holds the lock.
 func winners(all []operation) map[string]int64 {
 	last := map[string]int64{}
 	for _, o := range all {
@@ -148,9 +146,9 @@ func winners(all []operation) map[string]int64 {
 	return last
 }
 
-// until is when a release of unknown outcome ends: it may be applied at any time, but has
-// no effect any more once another owner has won after the last sign of its own. That it
-// ends then allows the same orders, and spares the search most of them.
+// until returns the end of a release of unknown outcome. The release may be applied at any time. But it has no effect after another owner
+// has won, later than the last sign of the release's own owner. So an end at that time allows the same orders, and the search has fewer
+// orders to check.
 func until(release operation, lastSign int64, all []operation) int64 {
 	end := int64(never)
 	for _, o := range all {

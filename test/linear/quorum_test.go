@@ -19,7 +19,7 @@ import (
 
 const masters = 5
 
-// Faults of a minority of the masters of a quorum.
+// These are the faults of a minority of the masters of a quorum.
 const (
 	someKill   kind = "SIGKILL of one or two masters"
 	someFreeze kind = "SIGSTOP of one or two masters"
@@ -28,18 +28,16 @@ const (
 	someBehind kind = "clocks of one or two masters an hour behind"
 )
 
-// independent are five masters that know nothing of each other. One or two are broken at
-// a time.
+// independent contains five masters that know nothing of each other. One or two of them are broken at a time.
 //
-// A clock that steps ends the leases on that master, which is as if it had lost its data
-// without a restart: nothing can notice, and no quarantine follows. The protocol bears
-// that of a minority; so a lease before the step, and one after, no other master is
-// broken, lest a minority that has lost the lock be joined by a master that never had it.
-// A key that was written while the clock was ahead would stay for an hour: as an operator
-// would, the nemesis starts such a master anew.
+// A step of a master's clock ends the leases on that master, as if the master had lost its data without a restart. No node can notice
+// this, and no quarantine follows. The protocol tolerates this for a minority of the masters. So no other master is broken from one lease
+// before the step until one lease after it. Otherwise a minority that has lost the lock and a master that never had the lock could form a
+// majority. A key that was written while the clock was ahead would stay for an hour. So the nemesis restarts such a master without its
+// data, as an operator would.
 type independent struct {
 	redis [masters]*testsupport.Redis
-	files [masters]string // their append-only files
+	files [masters]string // the append-only files of the masters
 	node  [nodes][]*testsupport.Proxy
 }
 
@@ -62,14 +60,14 @@ func (g *independent) tell(node int, s *wire.Setup) {
 	}
 }
 
-// ways are all, or some.
+// ways returns all ways, or some of them.
 func (g *independent) ways(node int, draw uint64) []*testsupport.Proxy {
 	return some(g.node[node], draw)
 }
 
 func (g *independent) margin() time.Duration { return clockRate + lease/100 }
 
-// stepDown asks all masters: most know the leader.
+// stepDown sends the order to all masters, because most masters know the leader.
 func (g *independent) stepDown(ctx context.Context) error {
 	return together([]int{0, 1, 2, 3, 4}, func(m int) error {
 		return stepDownBy(ctx, redisconn.Options{URL: g.redis[m].URL()}, script.String)
@@ -98,7 +96,7 @@ func (g *independent) begin(f fault) (target string, end func() error, err error
 		over = g.startAnew
 	case someAhead, someBehind:
 		step := map[kind]time.Duration{someAhead: time.Hour, someBehind: -time.Hour}[f.kind]
-		time.Sleep(2 * lease) // until a leader has what it had lost
+		time.Sleep(2 * lease) // until a leader has taken again the masters that it had lost
 		begin = func(m int) error { g.redis[m].StepClock(step); return nil }
 		over = func(m int) error {
 			g.redis[m].StepClock(0)
@@ -110,7 +108,7 @@ func (g *independent) begin(f fault) (target string, end func() error, err error
 	return fmt.Sprintf("masters %v", hit), func() error { return together(hit, over) }, together(hit, begin)
 }
 
-// startAnew kills a master, if that has not been done, and starts it without its data.
+// startAnew kills a master, unless it is already dead, and starts the master without its data.
 func (g *independent) startAnew(m int) error {
 	d := g.redis[m].Daemon()
 	return errors.Join(d.Kill(), os.RemoveAll(g.files[m]), d.Restart())

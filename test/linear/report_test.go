@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// report says what happened, for a person.
+// report writes a summary of the test for people.
 func (l *lab) report(check string, recovered []time.Duration, shared time.Duration) {
 	var b strings.Builder
 	line := func(what, format string, args ...any) {

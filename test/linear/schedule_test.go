@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// kind is what a fault breaks, and how.
+// kind says what a fault breaks, and how.
 type kind string
 
-// What is broken in every design. What a design's servers suffer is in its ground.
+// These are the faults of every design. The faults of a design's servers are in its ground.
 const (
 	killLeader   kind = "SIGKILL of the leader"
 	killNode     kind = "SIGKILL of a node"
@@ -28,7 +28,7 @@ const (
 	wayRequests  kind = "way: requests hang"
 )
 
-// place is what only one fault at a time may be at.
+// place is a part of the lab that only one fault at a time may break.
 type place string
 
 const (
@@ -42,8 +42,7 @@ const (
 	atOther   place = "another part of the store"
 )
 
-// trait is how a kind of fault is drawn. Durations are in leases; a kind without any is
-// over at once.
+// trait says how a kind of fault is drawn. Durations are in leases. A kind without a duration is over immediately.
 type trait struct {
 	kind           kind
 	place          place
@@ -76,10 +75,10 @@ type fault struct {
 	trait
 	at    time.Duration // since the start
 	lasts time.Duration
-	node  int // whom it hits, where that is not the leader
-	// leader: a fault that hits any node hits the leader.
+	node  int // the node that the fault hits, unless it hits the leader
+	// leader means that a fault that may hit any node hits the leader.
 	leader bool
-	draw   uint64 // what else there is to choose
+	draw   uint64 // a random number for all other choices
 }
 
 func (f fault) String() string {
@@ -92,22 +91,21 @@ func (f fault) String() string {
 const (
 	nodes = 5
 	lease = 1500 * time.Millisecond
-	// pace is the time that a fault may take on average.
+	// pace is the average time of a fault.
 	pace = 1100 * time.Millisecond
-	// quiet is how long nothing is broken now and then, so that recovery can be seen.
+	// quiet is the length of the pauses without a fault, which show the recovery.
 	quiet = lease + 500*time.Millisecond
 )
 
-// schedule draws n faults from a seed: faults that overlap, and pauses in which nothing
-// is broken wherever the pace allows it.
+// schedule draws n faults from a seed. Some faults overlap. If the pace allows it, there are pauses without a fault.
 func schedule(seed uint64, n int, traits []trait) []fault {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	between := func(least, most time.Duration) time.Duration {
 		return (least + time.Duration(rng.Int64N(int64(most-least)+1))).Round(time.Millisecond)
 	}
 	var faults []fault
-	busy := map[place]time.Duration{} // until when
-	healed := time.Duration(0)        // when all faults so far are over
+	busy := map[place]time.Duration{} // the time until which a place is broken
+	healed := time.Duration(0)        // the time when all faults so far are over
 	for at := 100 * time.Millisecond; len(faults) < n; {
 		t, free := pick(rng, traits, busy, at)
 		if free {
@@ -130,7 +128,7 @@ func schedule(seed uint64, n int, traits []trait) []fault {
 
 func inLeases(n float64) time.Duration { return time.Duration(n * float64(lease)) }
 
-// pick draws a kind of fault whose place is not broken already.
+// pick draws a kind of fault whose place is not already broken.
 func pick(rng *rand.Rand, traits []trait, busy map[place]time.Duration, at time.Duration) (trait, bool) {
 	free := slices.DeleteFunc(slices.Clone(traits), func(t trait) bool { return busy[t.place] > at })
 	sum := 0

@@ -21,7 +21,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Faults of a master with replicas and Sentinels.
+// These are the faults of a master with replicas and Sentinels.
 const (
 	masterKill    kind = "SIGKILL of the master"
 	masterFreeze  kind = "SIGSTOP of the master"
@@ -30,8 +30,7 @@ const (
 	sentinelKill  kind = "SIGKILL of a Sentinel"
 )
 
-// replicated is a master and two replicas, which keep nothing on disk, behind three
-// Sentinels. The lock waits for one replica.
+// replicated contains a master and two replicas, which keep nothing on disk, behind three Sentinels. The lock waits for one replica.
 //
 // Its lease is only as long as the trust window. Sentinel tells clients of the new master
 // and the remaining replica at almost the same time, but not at the same. In between, an
@@ -64,14 +63,14 @@ func newReplicated(t *testing.T) ground {
 	return g
 }
 
-// bulk is the port of an address as Redis says it in a list.
+// bulk returns the port of an address in the form in which Redis writes it in a list.
 func bulk(address string) string {
 	_, port, _ := net.SplitHostPort(address) // it is one
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(port), port)
 }
 
-// relay forwards to target and rewrites what it answers, so that a Sentinel sends a node
-// by the node's own way. It returns where it listens.
+// relay forwards to target and rewrites the answers of target, so that a Sentinel directs a node to the node's own way. It returns the
+// address where it listens.
 func relay(t *testing.T, target string, rewrite *strings.Replacer) string {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -104,7 +103,7 @@ func relayOne(client net.Conn, target string, rewrite *strings.Replacer) {
 	var requests sync.WaitGroup
 	requests.Go(func() {
 		_, _ = io.Copy(server, client)
-		_ = server.Close() // which ends the replies
+		_ = server.Close() // this ends the replies
 	})
 	buf := make([]byte, 16<<10)
 	for {
@@ -113,7 +112,7 @@ func relayOne(client net.Conn, target string, rewrite *strings.Replacer) {
 			break
 		}
 	}
-	_ = client.Close() // which ends the requests
+	_ = client.Close() // this ends the requests
 	requests.Wait()
 }
 
@@ -124,7 +123,7 @@ func (g *replicated) tell(node int, s *wire.Setup) {
 	}
 }
 
-// ways are all, or some: to data servers or Sentinels.
+// ways returns all ways, or some of them: to data servers or to Sentinels.
 func (g *replicated) ways(node int, draw uint64) []*testsupport.Proxy {
 	return some(g.node[node], draw)
 }
@@ -137,7 +136,7 @@ func (g *replicated) stepDown(ctx context.Context) error {
 	}, script.String)
 }
 
-// A server that does nothing for 500 ms is replaced, which takes one to three seconds.
+// A server that does nothing for 500 ms is replaced. The replacement takes one to three seconds.
 func (g *replicated) traits() []trait {
 	return []trait{
 		{masterKill, atStore, 4, 0, 3},
@@ -174,8 +173,7 @@ func (g *replicated) begin(f fault) (target string, end func() error, err error)
 	return d.Addr(), func() error { return errors.Join(d.Restart(), g.awaitWhole()) }, d.Kill()
 }
 
-// awaitWhole waits until all servers are what they should be: only then is a fault over,
-// and may another server be broken.
+// awaitWhole waits until all servers have their right roles. Only then a fault is over, and another server may be broken.
 func (g *replicated) awaitWhole() error {
 	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		err := g.whole()
@@ -185,8 +183,7 @@ func (g *replicated) awaitWhole() error {
 	}
 }
 
-// whole is nil if one server is the master, the Sentinels say so, and both others follow
-// it.
+// whole returns nil if one server is the master, the Sentinels know this, and both other servers follow the master.
 func (g *replicated) whole() error {
 	master, err := g.servers.Daemon().AwaitMaster(nil)
 	if err != nil {
@@ -209,7 +206,7 @@ func (g *replicated) whole() error {
 	return nil
 }
 
-// roleOf is what a server says of its replication, in words.
+// roleOf returns a text with the replication state of a server.
 func roleOf(d *testsupport.RedisDaemon) (string, error) {
 	c, err := d.Dial()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Faults of a Redis.
+// These are the faults of a single Redis.
 const (
 	redisKill   kind = "SIGKILL of Redis"
 	redisFreeze kind = "SIGSTOP of Redis"
@@ -26,13 +26,13 @@ const (
 	redisFlush  kind = "FLUSHALL"
 )
 
-// single is one Redis that keeps what it has acknowledged, unless the nemesis takes it.
+// single is one Redis that keeps the data that it has acknowledged, unless the nemesis removes the data.
 type single struct {
 	format script.Format
 	redis  *testsupport.Redis
 	node   [nodes]*testsupport.Proxy
-	files  string // its append-only files
-	copy   string // what they were some time ago
+	files  string // the append-only files of Redis
+	copy   string // an older copy of these files
 }
 
 func newSingle(f script.Format) func(*testing.T) ground {
@@ -55,7 +55,7 @@ func startSingle(t *testing.T, f script.Format) *single {
 	return g
 }
 
-// appendOnlyFiles is where a Redis keeps its data.
+// appendOnlyFiles returns the directory where a Redis keeps its data.
 func appendOnlyFiles(t *testing.T, r *testsupport.Redis) string {
 	t.Helper()
 	dir, err := redis.Strings(r.Conn().Do("CONFIG", "GET", "dir"))
@@ -112,8 +112,7 @@ func (g *single) begin(f fault) (target string, end func() error, err error) {
 	}, d.Kill()
 }
 
-// rewind puts the data back to what it was when Redis was last rewound, and keeps what
-// it is now for the next time.
+// rewind replaces the data with the older copy, and keeps a copy of the present data for the next call.
 func (g *single) rewind() error {
 	newer := g.copy + ".new"
 	if err := os.CopyFS(newer, os.DirFS(g.files)); err != nil {

@@ -10,10 +10,10 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// now is the clock of all histories.
+// now reads the clock of all histories.
 func now() int64 { return int64(heartbeat.Boottime()) }
 
-// timeline is what the nemesis did and when. Many may write.
+// timeline records the actions of the nemesis with their times. Several goroutines may write it.
 type timeline struct {
 	mu      sync.Mutex
 	entries []entry
@@ -30,8 +30,8 @@ func (l *timeline) add(format string, args ...any) {
 	l.entries = append(l.entries, entry{now(), fmt.Sprintf(format, args...)})
 }
 
-// with is the timeline and other events, in their order, one a line. Moments are those of
-// the history's lines, in seconds.
+// with returns the timeline together with other events, in order, with one event in each line. The times are those of the history's
+// lines, in seconds.
 func (l *timeline) with(others []entry) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,34 +19,34 @@ import (
 const (
 	restartAfter = 200 * time.Millisecond
 	endWithin    = 5 * time.Second
-	// dieAfterThaw is how long after SIGCONT a leader may still find that it cannot stop.
+	// dieAfterThaw is the maximum time after SIGCONT at which a leader may still die because it cannot stop.
 	dieAfterThaw = 1500 * time.Millisecond
 )
 
 func nodeID(i int) string { return fmt.Sprintf("n%d", i) }
 
-// unit is a node and its supervisor, which starts it again whenever it has ended.
+// unit is a node and its supervisor, which restarts the node whenever it has ended.
 type unit struct {
 	l     *lab
 	index int
-	setup wire.Setup // without what differs from life to life
+	setup wire.Setup // without the values that differ between the lives
 	dir   string
 	done  chan struct{} // the supervisor has ended
 
 	mu      sync.Mutex
 	life    int
-	pid     int // 0 while it does not run
+	pid     int // 0 while the node does not run
 	input   io.WriteCloser
 	frozen  bool
 	thawed  time.Time
-	killed  bool // by us
+	killed  bool // the test has killed the node
 	ordered time.Time
-	last    bool // it is not to be started again
+	last    bool // the node must not be started again
 }
 
 func (u *unit) file(name string) string { return filepath.Join(u.dir, nodeID(u.index)+name) }
 
-// supervise runs the node, life after life, until end.
+// supervise runs the node, one life after the other, until end is called.
 func (u *unit) supervise() {
 	defer close(u.done)
 	for {
@@ -66,7 +66,7 @@ func (u *unit) supervise() {
 	}
 }
 
-// start begins the next life. The process ends with this one, however that happens.
+// start begins the next life. The node's process ends when this process ends, for any reason.
 func (u *unit) start() (*child.Process, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -89,14 +89,14 @@ func (u *unit) start() (*child.Process, error) {
 	}
 	u.pid, u.frozen, u.killed, u.ordered, u.thawed = process.Pid(), false, false, time.Time{}, time.Time{}
 	u.life++
-	if u.last { // told to end between two lives
+	if u.last { // the order to end came between two lives
 		u.ordered = time.Now()
 		_ = u.input.Close()
 	}
 	return process, nil
 }
 
-// judgeEnd says how a life ended, and whether it may have.
+// judgeEnd records how a life ended, and whether it was allowed to end like that.
 func (u *unit) judgeEnd(code int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -122,7 +122,7 @@ func (u *unit) running() bool {
 
 func (u *unit) signal(sig syscall.Signal) {
 	if u.pid != 0 {
-		_ = syscall.Kill(u.pid, sig) // it may have ended this moment
+		_ = syscall.Kill(u.pid, sig) // the process may just have ended
 	}
 }
 
@@ -148,7 +148,7 @@ func (u *unit) meddle(until int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.pid != 0 {
-		_, _ = fmt.Fprintln(u.input, until) // it may have ended this moment
+		_, _ = fmt.Fprintln(u.input, until) // the process may just have ended
 	}
 }
 

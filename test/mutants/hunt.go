@@ -18,13 +18,13 @@ type outcome string
 const (
 	killed   outcome = "killed"
 	survived outcome = "SURVIVED"
-	excused  outcome = "survives"  // it says why
-	timedOut outcome = "TIMED OUT" // that is no assertion
-	broken   outcome = "NO MUTANT" // it does not apply, or does not compile
-	unknown  outcome = "NO TEST"   // names no test
+	excused  outcome = "survives"  // its file says why
+	timedOut outcome = "TIMED OUT" // a time-out is no assertion
+	broken   outcome = "NO MUTANT" // the mutant does not apply, or does not compile
+	unknown  outcome = "NO TEST"   // the pattern matches no test
 )
 
-// hunt tries mutants. Many goroutines may use it.
+// hunt tries mutants. Several goroutines may use it.
 type hunt struct {
 	dir     string
 	timeout time.Duration
@@ -33,7 +33,7 @@ type hunt struct {
 	counts map[outcome]int
 }
 
-// try applies a mutant, runs its test and prints what came of it.
+// try applies a mutant, runs its test and prints the outcome.
 func (h *hunt) try(ctx context.Context, m mutant) {
 	began := time.Now()
 	o, detail := h.outcome(ctx, m)
@@ -95,7 +95,7 @@ func (h *hunt) outcome(ctx context.Context, m mutant) (o outcome, detail string)
 	return killed, ""
 }
 
-// overlay writes the mutated file and what go's -overlay flag wants to know of it.
+// overlay writes the mutated file and the file for go's -overlay flag. It returns the path of the latter.
 func (h *hunt) overlay(m mutant) (path string, err error) {
 	text, err := os.ReadFile(m.file)
 	if err != nil {
@@ -125,8 +125,7 @@ func (h *hunt) overlay(m mutant) (path string, err error) {
 	return path, os.WriteFile(path, b, 0o600)
 }
 
-// goRun runs the go command. The overlay is in the environment, for the programs that a test
-// builds, too.
+// goRun runs the go command. The overlay is set in the environment, so that it also applies to the programs that a test builds.
 func (h *hunt) goRun(ctx context.Context, overlay string, args ...string) (output string, err error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
@@ -134,8 +133,8 @@ func (h *hunt) goRun(ctx context.Context, overlay string, args ...string) (outpu
 	return string(out), err
 }
 
-// exactly is the pattern of the tests of that name, or of their subtests: go test takes a
-// pattern apart at its slashes, but not within parentheses.
+// exactly returns a pattern that matches only the tests, or their subtests, with that name. It uses parentheses because go test splits a
+// pattern at its slashes, but not within parentheses.
 func exactly(tests string) string {
 	return "^(" + strings.ReplaceAll(tests, "/", ")$/^(") + ")$"
 }

@@ -1,14 +1,13 @@
-// Command mutants breaks the product on purpose, one small change at a time, and looks whether
-// a test goes red: make mutants. The changes are in the files beside it, a topic each; every one
-// names the promise that it breaks and the test that notices.
+// Command mutants breaks the product on purpose, one small change at a time, and checks whether a test fails. `make mutants` runs it. The
+// changes are in the files of this directory, one topic per file. Every change names the promise that it breaks and the test that notices
+// it.
 //
 //	go run ./test/mutants [-j N] [-timeout D] [TOPIC|MUTANT…]
 //
-// It changes no file: go test -overlay reads the mutated text in place of the real one. A mutant
-// is killed if its test fails by an assertion; a time-out does not count. The exit code is 0 if
-// every mutant was killed or says why none can kill it.
+// It changes no file, because go test -overlay reads the mutated text instead of the real one. A mutant is killed if its test fails by an
+// assertion; a time-out does not count. The exit code is 0 if every mutant was killed, or says why no test can kill it.
 //
-// The mutants were written from the product's code by somebody who had not seen its tests.
+// A person who had not seen the product's tests wrote the mutants from its code.
 package main
 
 import (

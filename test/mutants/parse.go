@@ -11,15 +11,15 @@ import (
 // mutant is one small change of the product that breaks a promise.
 type mutant struct {
 	topic, name string
-	promise     string // which it breaks: of DESIGN.md
-	breaks      string // what goes wrong for a user
-	file        string // relative to the module
+	promise     string // the promise of DESIGN.md that it breaks
+	breaks      string // the consequence for a user
+	file        string // path relative to the module
 	was, is     string // whole lines
-	killed      string // "./package TestName": the test that goes red; "" if not known
-	survives    string // why no test can go red
+	killed      string // "./package TestName" of the test that fails; "" if not known
+	survives    string // why no test can fail
 }
 
-// parseAll reads every topic: a file of mutants.
+// parseAll reads all files of mutants. Each file is a topic.
 func parseAll(dir fs.FS) ([]mutant, error) {
 	names, err := fs.Glob(dir, "*.txt")
 	if err != nil {
@@ -65,7 +65,7 @@ func parse(topic, text string) ([]mutant, error) {
 
 type parser struct {
 	lines []string
-	at    int // the next line; so the number of the last one
+	at    int // index of the next line, and so the number of the last one
 }
 
 func (p *parser) next() (line string, ok bool) {
@@ -130,7 +130,7 @@ func (m mutant) complete() error {
 	return nil
 }
 
-// apply is the file's text with the mutation.
+// apply returns the file's text with the mutation.
 func (m mutant) apply(text string) (string, error) {
 	if n := strings.Count(text, m.was); n != 1 {
 		return "", fmt.Errorf("mutant %s: what it replaces occurs %d times in %s, not once: write it anew for the code of today", m.name, n, m.file)

@@ -10,7 +10,7 @@ import (
 )
 
 // goesOn is what a leader says that nobody can relieve.
-const goesOn = "a database is away, and no other node is there to try: going on"
+const goesOn = "a database does not answer, and no other node can take over: this node goes on leading"
 
 // A leader that alone has lost its database lets another node lead, which flushes
 // what waits; where all have lost it, the last that has tried goes on.
@@ -38,32 +38,40 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 	if got := db.Rows(t, "SELECT views FROM articles WHERE id = 'a'"); len(got) != 1 || got[0][0] != "1" {
 		t.Errorf("the table has %v", got)
 	}
+	// On a busy machine a lease may have run out before. Then the first node led again, and abdicated in that term.
 	ended := first.Lines("no longer leading")
-	if len(ended) != 1 || !strings.HasPrefix(ended[0].Text("error"), `abdicated: database "main" has not answered here for `) {
-		t.Errorf("%s ended its term with %v", first.ID, ended)
+	if len(ended) == 0 || !strings.HasPrefix(ended[len(ended)-1].Text("error"), `abdicated: database "main" has not answered here for `) {
+		t.Fatalf("%s ended its term with %v", first.ID, ended)
 	}
 	s, ok := second.Status()
-	if !ok || len(s.Events) < 2 || s.Events[1].Event != "stepped_down" || s.Events[1].Code != "abdicated" || !strings.HasPrefix(s.Events[1].Reason, `database "main"`) {
-		t.Errorf("the history: %+v", s.Events)
+	at := 0
+	for at < len(s.Events) && s.Events[at].Code != "abdicated" {
+		at++
 	}
+	if !ok || at == len(s.Events) || s.Events[at].Event != "stepped_down" || !strings.HasPrefix(s.Events[at].Reason, `database "main"`) {
+		t.Fatalf("the history: %+v", s.Events)
+	}
+	abdicated := s.Events[at]
 	for _, secret := range []string{"password", "127.0.0.1", "sslmode"} {
-		if strings.Contains(s.Events[1].Reason, secret) {
-			t.Errorf("the reason tells how to connect: %q", s.Events[1].Reason)
+		if strings.Contains(abdicated.Reason, secret) {
+			t.Errorf("the reason tells how to connect: %q", abdicated.Reason)
 		}
 	}
 
 	// Away from both, the lead must not go round, which would end every run under the lock.
-	last := epoch(second)
 	ways[index[second.ID]].Block()
 	c.Await(soon, second.ID+" to tell that it goes on", func() bool { return len(second.Lines(goesOn)) > 0 })
 	// By this slot the cool-down of the first is over, and the second has been without the database for as long.
-	over := s.Events[1].At.Add(2 * ttl)
+	over := abdicated.At.Add(2 * ttl)
 	c.Await(2*soon, "a slot after the cool-down", func() bool {
 		s, ok := second.Status()
 		return ok && s.Jobs[0].LastRun != nil && s.Jobs[0].LastRun.Slot.After(over)
 	})
-	if now := c.AwaitLeader(soon); now != second || epoch(second) != last {
-		t.Errorf("%s leads without a database after the term %d of %s: the nodes play ping-pong", now.ID, last, second.ID)
+	for _, n := range c.Nodes {
+		want := map[*cluster.Node]int{first: 1}[n]
+		if got := len(n.Lines("abdicating, so that another node can try")); got != want {
+			t.Errorf("%s has abdicated %d times, want %d: the nodes play ping-pong", n.ID, got, want)
+		}
 	}
 	for _, way := range ways {
 		way.Unblock()

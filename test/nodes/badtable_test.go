@@ -23,8 +23,8 @@ var badJobs = []struct{ name, table, columns, database, want string }{
 	{"table", "artcles", "{id: $field, views: $value}", "main", `no such table: "artcles": did you mean articles?`},
 	{"nothing-like-it", "xyz", "{id: $field, views: $value}", "main", "no such table: \"xyz\": create it, or correct the job's `table`"},
 	{"column", "articles", "{id: $field, vews: $value}", "main", "table \"articles\": column \"vews\" does not exist: correct `columns`, or add it to the table (it has id, views)"},
-	{"key", "loose", "{id: $field, views: $value}", "main", `table "loose": no unique index has just the columns of ` + "`key` (id)"},
-	{"source", "articles", "{id: $field, views: $value}", "main", `"pending:source" is a set, job "source" needs a hash there: correct the key`},
+	{"key", "loose", "{id: $field, views: $value}", "main", `table "loose": no unique index has exactly the columns of ` + "`key` (id)"},
+	{"source", "articles", "{id: $field, views: $value}", "main", `"pending:source" is a set, but job "source" needs a hash: correct the key`},
 	{"database", "articles", "{id: $field, views: $value}", "gone", `database "gone"`},
 }
 

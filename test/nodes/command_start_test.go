@@ -43,7 +43,7 @@ func TestAWardenDoesNotWaitForOtherPackages(t *testing.T) {
 func TestAWardenIsNotCalledByHand(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command(cluster.Build(t), "warden", "--", "echo", "ran").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "no command to be called by hand") || strings.Contains(string(out), "ran\n") {
+	if err == nil || !strings.Contains(string(out), "do not call this command by hand") || strings.Contains(string(out), "ran\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -51,7 +51,7 @@ func TestPauseSurvivesRestartsOfEverything(t *testing.T) {
 	leader := c.AwaitLeader(soon)
 	listed(t, c)
 	out := ordered(t, c, "pause", "--reason", "upgrade")
-	if !strings.Contains(out, ": upgrade: no node leads, ") || !strings.Contains(out, leader.ID+" did") {
+	if !strings.Contains(out, ": upgrade: no node leads, ") || !strings.Contains(out, leader.ID+" led before") {
 		t.Errorf("pause says %q", out)
 	}
 	t.Logf("%s", out)

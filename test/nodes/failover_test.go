@@ -318,7 +318,7 @@ func TestFailoverByStepDownDuringAFlush(t *testing.T) {
 		f.increment("a")
 		f.Await(soon, "a flush that waits for the table", func() bool { return waitsForTable(t, db) })
 		took := f.stepDown() // the table is locked: only a statement that was cancelled has ended by now
-		drained := lastTime(leader, "no longer leading").Sub(lastTime(leader, "stopping to lead: ending the jobs"))
+		drained := lastTime(leader, "no longer leading").Sub(lastTime(leader, "stepping down: ending the jobs"))
 		unlock()
 		drain.add(drained)
 		handover.add(took - drained)

@@ -67,7 +67,7 @@ func TestNoLieOfTheLocksRedisEndsANode(t *testing.T) {
 			if len(told) == 0 {
 				t.Fatal("the log does not say that Redis cannot be used")
 			}
-			says(t, "log", told[0].Text("error"), []string{"announces", "baton takes at most", "is it a Redis?", l.liar.Addr()})
+			says(t, "log", told[0].Text("error"), []string{"announces", "baton accepts at most", "is this server a Redis?", l.liar.Addr()})
 		})
 	}
 }

@@ -106,7 +106,7 @@ func TestReleaseAfterACrash(t *testing.T) {
 	}
 	// Where the lock is must be certain, though.
 	writeConfig("redis: {url: http://127.0.0.1}\n")
-	if text, err := afterwards(); err == nil || !strings.Contains(text, "is not released and expires with its lease") || !strings.Contains(text, ":1:9: redis.url: want redis://") {
+	if text, err := afterwards(); err == nil || !strings.Contains(text, "is not released and expires with its lease") || !strings.Contains(text, ":1:9: redis.url: write redis://") {
 		t.Errorf("baton release --crashed without a place of the lock: %v: %s", err, text)
 	}
 	writeConfig(string(config) + "\nnotify:\n  - naam: ops\n   command: [\n")

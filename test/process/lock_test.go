@@ -181,7 +181,7 @@ func TestLockRunsACommandAsItself(t *testing.T) {
 	l.lock("a", "-c", "kill -9 $$").want(137, "", "")
 	l.lock("a", "--", "nosuchcommand").want(127, "", "nosuchcommand: command not found")
 	l.lock("a", "--", "/etc/passwd").want(126, "", "/etc/passwd: command cannot be run")
-	l.lock("a", "--").want(2, "", "what is to be run?")
+	l.lock("a", "--").want(2, "", "the command is missing")
 	l.lock("a}", "--", "true").want(2, "", "without a hash tag")
 	l.lock("-n", "2", "a", "b", "--", "true").want(2, "", "a semaphore has one name")
 	l.shell("echo in | baton lock a -- cat").want(0, "in\n", "")
@@ -276,7 +276,7 @@ func TestWithoutWaitingAHeldLockIsNotHadAndNothingIsSaid(t *testing.T) {
 	l.file("began")
 	l.lock("--no-wait", "a", "--", "true").want(notHad, "", "") // the lock is held for longer than anything is waited for
 	l.lock("--no-wait", "-E", "0", "a", "--", "echo", "ran").want(0, "", "")
-	l.lock("--wait", "0", "-E", "9", "a", "--", "echo", "ran").want(9, "", "was not had")
+	l.lock("--wait", "0", "-E", "9", "a", "--", "echo", "ran").want(9, "", "was not acquired")
 	held.signal(syscall.SIGTERM)
 	held.want(143, "", "")
 }
@@ -290,7 +290,7 @@ func TestAWaitThatRunsOutGivesBackWhatItHad(t *testing.T) {
 	}
 	p := l.lock("--wait", "600ms", "b", "a", "-c", "echo ran")
 	testsupport.Await(t, "the first lock to be taken", func() bool { return l.owner("a") != "" })
-	e := p.want(notHad, "", `lock "b" was not had within 600ms: held by a program that is not baton`)
+	e := p.want(notHad, "", `lock "b" was not acquired within 600ms: held by a program that is not baton`)
 	if owner := l.owner("a"); owner != "" {
 		t.Errorf("the first lock is still held by %s", owner)
 	}
@@ -415,11 +415,11 @@ func TestANestedLockThatIsHeldNoMoreIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	l := newLocks(t, testsupport.StartRedis(t))
 	words := "BATON_LOCKS=a=e51b61a5-7e41-42c1-b21e-8ff63a6e4a0c:7 "
-	l.shell(words+"baton lock a -- echo in").want(lost, "", "the command around this one held it")
+	l.shell(words+"baton lock a -- echo in").want(lost, "", "the outer command held it")
 	if _, err := l.conn.Do("SET", "a", "thief"); err != nil {
 		t.Fatal(err)
 	}
-	l.shell(words+"baton lock a -- echo in").want(lost, "", `found owner "thief"`)
+	l.shell(words+"baton lock a -- echo in").want(lost, "", `is now "thief"`)
 	if _, err := l.conn.Do("SET", "a", "e51b61a5-7e41-42c1-b21e-8ff63a6e4a0c"); err != nil {
 		t.Fatal(err)
 	}

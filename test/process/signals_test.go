@@ -26,7 +26,7 @@ func TestTwoSignalsAtATimeAreOneOrder(t *testing.T) {
 		leader := nodes.AwaitLeader(soon)
 		sent := time.Now()
 		leader.Signal(syscall.SIGTERM)
-		nodes.Await(soon, "the leader to stop", func() bool { return len(leader.Lines("stopping to lead: ending the jobs")) > 0 })
+		nodes.Await(soon, "the leader to stop", func() bool { return len(leader.Lines("stepping down: ending the jobs")) > 0 })
 		leader.Signal(syscall.SIGTERM)
 		took := time.Since(sent)
 		code := leader.Wait(soon)

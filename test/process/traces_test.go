@@ -208,11 +208,11 @@ func TestACollectorThatHangsHoldsUpNoNode(t *testing.T) {
 	if !n.Leading() {
 		t.Error("it does not lead any more")
 	}
-	l.Await(2*soon, "a line in the log", func() bool { return len(n.Lines("the collector of traces does not take all spans")) <= 1 })
+	l.Await(2*soon, "a line in the log", func() bool { return len(n.Lines("cannot deliver all spans to the trace collector")) <= 1 })
 	if code := n.Terminate(soon); code != 0 { // the collector hangs for longer
 		t.Errorf("exit code %d", code)
 	}
-	if lines := n.Lines("the collector of traces does not take all spans"); len(lines) != 1 {
+	if lines := n.Lines("cannot deliver all spans to the trace collector"); len(lines) != 1 {
 		t.Errorf("logged: %v", lines)
 	}
 }
@@ -249,7 +249,7 @@ func TestAnEnvironmentForAnotherProtocolIsRefused(t *testing.T) {
 	if out.Code != 2 || out.Stdout != "" || strings.Contains(out.Stderr, tracedSecret) {
 		t.Errorf("%d: %s%s", out.Code, out.Stdout, out.Stderr)
 	}
-	for _, want := range []string{`OTEL_EXPORTER_OTLP_PROTOCOL: "grpc"`, "set it to http/json", "4318", "OTEL_EXPORTER_OTLP_HEADERS: want key=value"} {
+	for _, want := range []string{`OTEL_EXPORTER_OTLP_PROTOCOL: "grpc"`, "set the protocol to http/json", "4318", "OTEL_EXPORTER_OTLP_HEADERS: write key=value"} {
 		if !strings.Contains(out.Stderr, want) {
 			t.Errorf("standard error does not say %q:\n%s", want, out.Stderr)
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// code adds the comments of a file, also those behind code, and its texts.
+// code adds the comments of a file, including comments at the end of a line of code, and its texts.
 func (b book) code(path string) error {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
@@ -30,7 +30,7 @@ func (b book) code(path string) error {
 		case *ast.ImportSpec:
 			return false
 		case *ast.Field:
-			n.Tag = nil // it is for programs
+			n.Tag = nil // a tag is for programs
 		case ast.Expr:
 			if text, ok := literal(n); ok {
 				if !forPrograms.MatchString(text) {
@@ -44,7 +44,7 @@ func (b book) code(path string) error {
 	return nil
 }
 
-// proseOf is a comment without directives and indented code.
+// proseOf returns the text of a comment without directives and indented code.
 func proseOf(c *ast.CommentGroup) string {
 	var out strings.Builder
 	for line := range strings.SplitSeq(c.Text(), "\n") {
@@ -59,11 +59,11 @@ func proseOf(c *ast.CommentGroup) string {
 	return out.String()
 }
 
-// forPrograms finds a text that people do not read: SQL, Lua, HTML, a template.
+// forPrograms matches a text that people do not read: SQL, Lua, HTML, a template.
 var forPrograms = regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|DELETE FROM|CREATE|ALTER|WITH|FROM|VALUES|SET|redis\.call|local)\b.*[=(*]` +
 	`|</|{{|^\s*[.#@<{]`)
 
-// literal is the text of a string, or of a sum with one: X stands for all else.
+// literal returns the text of a string, or of a sum that contains one. X stands for all other parts of the sum.
 func literal(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -1,10 +1,10 @@
-// Command prose counts the sentences that a tired reader has to read twice: by package those of
-// comments and of texts for people (errors, log messages, help), by page those of docs.
+// Command prose counts the sentences that a tired reader has to read twice. For each package it counts the sentences in comments and in
+// texts for people (errors, log messages, help). For each page of the docs it counts the sentences of the page.
 //
 //	go run ./test/prose [-show N] [-check] [PATH…]
 //
-// The marks find a manner, not every bad sentence, and some marked sentences are right. Vale names
-// each place that has to change (`make lint`); this says how much there is of it.
+// The marks find a manner of writing, not every bad sentence, and some marked sentences are right. Vale (`make lint`) names each place that
+// must change; this command says how many such sentences there are.
 package main
 
 import (
@@ -40,14 +40,14 @@ func main() {
 	}
 }
 
-// The kinds of prose.
+// These are the kinds of prose.
 const (
 	comments = "comments"
 	texts    = "texts"
 	docs     = "docs"
 )
 
-// place is a package's comments, its texts, or a page.
+// place is the comments of a package, the texts of a package, or a page.
 type place struct {
 	kind, path string
 }
@@ -84,7 +84,7 @@ func read(paths []string) (book, error) {
 	return b, nil
 }
 
-// skipped reports whether a directory is for tests alone: its readers have the test beside it.
+// skipped reports whether a directory contains only code for tests, because the readers of such code also see the tests.
 func skipped(name string) bool {
 	switch name {
 	case "flushtest", "sqltest", "jobtest", "redistest", "statustest", "testsupport", "testdata":
@@ -114,7 +114,7 @@ func (b book) add(p place, block, at string) {
 	}
 }
 
-// few are too few sentences for a percentage.
+// few is the number of sentences below which a percentage has no meaning.
 const few = 10
 
 func (b book) print(w io.Writer, show int) {
@@ -166,14 +166,14 @@ func most(marks map[string]int) string {
 
 func percent(part, all int) float64 { return 100 * float64(part) / float64(all) }
 
-// The limits of -check: of all sentences of a kind, and of those of one package or page.
+// mostOfAll and mostOfOne are the limits of -check in percent: of all sentences of a kind, and of the sentences of one package or page.
 const (
 	mostOfAll = 3.0
 	mostOfOne = 5.0
-	enough    = 40 // sentences in one package or page; with fewer, two marked ones are above its limit
+	enough    = 40 // sentences of one package or page; with fewer sentences, two marked ones would exceed its limit
 )
 
-// wrong names what -check refuses. Vale measures the length of the sentences of docs.
+// wrong lists the violations that -check reports. Vale measures the length of the sentences of docs.
 func (b book) wrong() []string {
 	var list []string
 	for _, kind := range []string{comments, texts, docs} {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// longest is the number of words of the longest sentence that may be; fewer than shortest are no sentence.
+// longest is the maximum number of words in a sentence. A text of fewer than shortest words does not count as a sentence.
 const (
 	longest  = 30
 	shortest = 5
 )
 
-// marks are the marks of the roundabout manner; tools/vale/styles has the same.
+// marks are the marks of the roundabout manner. tools/vale/styles contains the same marks.
 var marks = []struct {
 	name string
 	re   *regexp.Regexp
@@ -38,7 +38,7 @@ func marksOf(sentence string) []string {
 	return found
 }
 
-// ends finds the end of a sentence: a mark with a space behind it.
+// ends matches the end of a sentence: a mark followed by a space.
 var ends = regexp.MustCompile(`[.;:!?] `)
 
 func sentences(block string) []string {

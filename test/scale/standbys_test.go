@@ -179,7 +179,7 @@ func TestAThousandStandbysOnOneRedis(t *testing.T) {
 	election := redislock.NewElection(c.store, "baton", script.String)
 	for present := 0; present <= standbys; { // as long as it goes on
 		testsupport.Await(t, fmt.Sprintf("more than %d nodes to be there", present), func() bool {
-			p, err := election.Picture(ctx, 1)
+			p, err := election.State(ctx, 1)
 			if err != nil || len(p.Nodes) <= present {
 				return false
 			}

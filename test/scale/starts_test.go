@@ -55,7 +55,7 @@ func TestALeaderThatStartsManyProcessesKeepsItsLease(t *testing.T) {
 	if code, ended := leader.Exited(); ended {
 		t.Fatalf("the leader has ended with code %d", code)
 	}
-	if lost := leader.Lines("stopping to lead: ending the jobs"); len(lost) > 0 {
+	if lost := leader.Lines("stepping down: ending the jobs"); len(lost) > 0 {
 		t.Errorf("the leader has lost its lease %d times, first at %v", len(lost), lost[0].Time)
 	}
 	t.Logf("%d of %d commands have run", ran, manyStarts)

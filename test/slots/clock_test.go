@@ -128,7 +128,7 @@ func (l *clockLab) step(phases []phase) {
 	e.until = time.Now().Add(phases[len(phases)-1].host - 2*time.Second)
 	log := l.cluster.Nodes[leader].Log()
 	// Redis, stepped too, may have ended the lease first. A term that begins later has seen no jump.
-	noticed := strings.Contains(log, jumped) || phases[0].redis != 0 && strings.Contains(log, "the lock is no longer ours")
+	noticed := strings.Contains(log, jumped) || phases[0].redis != 0 && strings.Contains(log, "this node no longer holds the lock")
 	for _, p := range phases {
 		if p.host != 0 && !noticed {
 			l.Wrong("the leader has not noticed that its clock was stepped: its log has no %q", jumped)

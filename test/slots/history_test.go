@@ -62,7 +62,7 @@ func (l *lab) terms() []term {
 	for _, n := range l.cluster.Nodes {
 		stopped := map[string]time.Time{}
 		of := func(line cluster.Line) string { return fmt.Sprint(line.Text("lock_key"), line.Int("epoch")) }
-		for _, line := range n.Lines("stopping to lead: ending the jobs") {
+		for _, line := range n.Lines("stepping down: ending the jobs") {
 			stopped[of(line)] = line.Time
 		}
 		for _, line := range n.Lines("leading") {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of every descendant whose own parent has ended:
-// so endChildren finds what a killed test leaves behind.
+// adoptOrphans makes this process the parent of every descendant whose own parent has ended, so that endChildren finds the processes that a
+// killed test leaves behind.
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the parent of orphaned processes: %w", err)
@@ -22,8 +22,8 @@ func adoptOrphans() error {
 	return nil
 }
 
-// endChildren kills every descendant but spare and its own. It repeats that until there are
-// none: one that is killed makes orphans of its children, or was just forking.
+// endChildren kills every descendant except spare and the descendants of spare. It repeats this until none is left, because the children of
+// a killed process become orphans, and a process may fork at that moment.
 func endChildren(spare int) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		left := descendants(os.Getpid(), spare)
@@ -31,15 +31,15 @@ func endChildren(spare int) {
 			return
 		}
 		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended
 		}
 	}
 }
 
-// reap waits for adopted processes that have ended, as init would: to who asks by a signal whether
-// one lives, one that nobody has waited for does. Those in own are waited for elsewhere.
+// reap waits for adopted processes that have ended, like init. Otherwise a process that checks by a signal whether one of them lives would
+// find a zombie alive. reap skips the processes in own, because other code waits for them.
 func reap(own []int) {
-	lists, _ := filepath.Glob("/proc/self/task/[0-9]*/children") // the pattern is a constant: no error
+	lists, _ := filepath.Glob("/proc/self/task/[0-9]*/children") // the pattern is a constant, so Glob returns no error
 	for _, name := range lists {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -47,22 +47,22 @@ func reap(own []int) {
 		}
 		for field := range bytes.FieldsSeq(text) {
 			if pid, err := strconv.Atoi(string(field)); err == nil && !slices.Contains(own, pid) {
-				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // it may live on
+				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // WNOHANG, because the process may still run
 			}
 		}
 	}
 }
 
-// descendants are the living processes below one, but spare and those below it.
+// descendants returns the living descendants of a process, except spare and the descendants of spare.
 func descendants(of, spare int) []int {
 	children := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a constant: no error
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a constant, so Glob returns no error
 	for _, name := range stats {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // ended meanwhile
+			continue // the process has ended since Glob
 		}
-		// pid (comm) state ppid ...: comm may hold spaces and parentheses.
+		// A line is "pid (comm) state ppid ...", and comm may contain spaces and parentheses.
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if len(fields) < 2 || string(fields[0]) == "Z" || pid == spare {
@@ -80,7 +80,7 @@ func descendants(of, spare int) []int {
 	return all
 }
 
-// childCPU is the processor time of all descendants that have been waited for.
+// childCPU returns the processor time of all descendants whose end was waited for.
 func childCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {

@@ -1,5 +1,5 @@
-// Command suite runs the tests of this module for make: several packages at a time, on a ground
-// of its own, with progress and a summary. It leaves nothing behind: no process, no directory.
+// Command suite runs the tests of this module for make. It runs several packages at a time in its own directories, and prints progress and
+// a summary. It leaves no process and no directory behind.
 //
 //	go run ./test/suite [-p N] [-timeout D] quick|long|race [PACKAGE…]
 //
@@ -28,7 +28,8 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible ends on a signal that this process was not started to ignore: nohup goes on.
+// interruptible returns a context that ends on a signal. It skips signals that this process was started to ignore, so that the suite
+// continues under nohup.
 func interruptible() (context.Context, context.CancelFunc) {
 	var signals []os.Signal
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
@@ -41,8 +42,8 @@ func interruptible() (context.Context, context.CancelFunc) {
 
 type options struct {
 	plan     plan
-	packages []string // those of the plan to run; all if empty
-	parallel int      // packages at a time
+	packages []string // packages of the plan to run; all if empty
+	parallel int      // number of packages at a time
 	timeout  time.Duration
 }
 
@@ -62,7 +63,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("suite", flag.ContinueOnError)
-	// One package more than there are cores: most of them wait for servers half of the time.
+	// The default is one package more than there are cores, because most packages wait for servers half of the time.
 	flags.IntVar(&o.parallel, "p", runtime.NumCPU()+1, "packages at a time")
 	flags.DurationVar(&o.timeout, "timeout", 0, "limit for one package; 0: the plan's")
 	if err := flags.Parse(args); err != nil {

@@ -10,42 +10,42 @@ import (
 	"time"
 )
 
-// plan is a choice of packages and how to run them.
+// plan is a choice of packages, together with the way to run them.
 type plan struct {
 	chosen  func(pkg string) bool
 	race    bool
-	skip    string        // the tests that it leaves out: a regular expression
-	timeout time.Duration // for one package
-	// live shows what the tests log while they run: for tests of many minutes.
+	skip    string        // a regular expression for tests that are not run
+	timeout time.Duration // time limit for one package
+	// live shows the logs of tests while the tests run. It is for tests that take many minutes.
 	live bool
 	env  []string
 }
 
-// Each plan compiles everything once. So "quick" has no race detector: with it for some packages
-// the drivers of all databases would be compiled twice. CI runs "race" in place of "quick".
+// plans maps names to plans. Each plan compiles every package only once. So "quick" has no race detector, because with it for some packages
+// the drivers of all databases would be compiled twice. CI runs "race" instead of "quick".
 var plans = map[string]plan{
-	"quick": {chosen: not(long), skip: walks, timeout: 20 * time.Minute}, // for a busy machine
-	"race":  {chosen: not(long), race: true, skip: walks, timeout: 20 * time.Minute},
+	"quick": {chosen: not(long), skip: onlyLong, timeout: 20 * time.Minute}, // long enough for a busy machine
+	"race":  {chosen: not(long), race: true, skip: onlyLong, timeout: 20 * time.Minute},
 	"long":  {chosen: either(long, sampled), race: true, timeout: 70 * time.Minute, live: true, env: []string{"CRASH=all"}},
 }
 
-// long are the packages whose tests take minutes by their nature: faults drawn at random under
-// traffic, a thousand nodes, nodes that fail over again and again; and what few changes touch, but
-// a browser, Prometheus' own tool, a hundred servers, an image or a program in another language
-// prove: the page, the alerts, the tests' own tools, the files of a release, the clients.
+// long reports whether a package is not in the usual plans. Some of these packages take minutes by their nature: random faults under
+// traffic, a thousand nodes, repeated failovers. Few changes affect the others, which test the page, the alerts, the tests' own tools, the
+// files of a release, and the clients. They need a browser, Prometheus' own tool, a hundred servers, an image, or a program in another
+// language.
 func long(pkg string) bool {
 	return in(pkg, "test/chaos", "test/linear", "test/scale", "test/slots", "test/nodes",
 		"test/browser", "test/monitoring", "test/memory", "test/clients", "test/release", "internal/testsupport")
 }
 
-// sampled are packages that the other plans run in part: test/crash takes a sample unless CRASH=all,
-// and test/docs goes without the walks.
-func sampled(pkg string) bool { return in(pkg, "test/crash", "test/docs") }
+// sampled reports whether the other plans run only a part of a package: test/crash takes a sample unless CRASH=all, and test/docs and
+// test/upgrade run without the tests that onlyLong matches.
+func sampled(pkg string) bool { return in(pkg, "test/crash", "test/docs", "test/upgrade") }
 
-// walks are the tests that follow the documentation with servers and daemons. The rest of test/docs
-// reads the pages: links, configurations, names, translations.
-const walks = "^(TestEveryBlockIsRunOrChecked|TestTheExamplesOfEverySourceReachTheirTables|" +
-	"TestTutorialToTheLetter|TestReadmesExampleToTheLetter|TestAdoptToTheLetter)$"
+// onlyLong matches the tests that follow the documentation with servers and daemons, and the upgrade with a database server. The rest of
+// test/docs only reads the pages: links, configurations, names, translations. The rest of test/upgrade uses SQLite.
+const onlyLong = "^(TestEveryBlockIsRunOrChecked|TestTheExamplesOfEverySourceReachTheirTables|" +
+	"TestTutorialToTheLetter|TestReadmesExampleToTheLetter|TestAdoptToTheLetter|TestAnOldAndANewNodeLeadInTurnOnEveryServer)$"
 
 func not(f func(string) bool) func(string) bool { return func(pkg string) bool { return !f(pkg) } }
 
@@ -53,17 +53,17 @@ func either(a, b func(string) bool) func(string) bool {
 	return func(pkg string) bool { return a(pkg) || b(pkg) }
 }
 
-// in reports whether pkg is one of dirs or below one.
+// in reports whether pkg is one of dirs, or below one of dirs.
 func in(pkg string, dirs ...string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") })
 }
 
-// slow are the packages that take longest, the slowest first: they begin first, so that the run
-// does not end with one package at work and the other processors idle.
+// slow lists the packages that take longest, the slowest first. They begin first, because otherwise the run could end with one running
+// package while the other processors are idle.
 var slow = []string{
 	"test/slots", "test/chaos", "test/linear", "internal/flush/sql", "internal/flush/source", "internal/daemon", "cmd/baton", "internal/redislock",
 	"internal/flush/verify", "pkg/baton", "test/clients", "test/release", "internal/quorum", "internal/status", "test/docs", "test/crash", "test/process", "test/nodes", "internal/job", "test/scale", "test/browser", "internal/demo",
-	"internal/testsupport", "test/poison", "test/monitoring",
+	"internal/testsupport", "test/poison", "test/upgrade", "test/monitoring",
 }
 
 func slowestFirst(module string, packages []string) {
@@ -79,10 +79,10 @@ func slowestFirst(module string, packages []string) {
 // goTest is one run of go test.
 type goTest struct {
 	packages []string // import paths
-	only     string   // the one test of them to run; all if empty
+	only     string   // the only test of them to run; all if empty
 }
 
-// packages lists the plan's packages that match the patterns, or all.
+// packages returns the plan's packages that match the patterns. Without patterns it returns all of them.
 func (p plan) packages(ctx context.Context, patterns []string) ([]string, error) {
 	if len(patterns) == 0 {
 		patterns = []string{"./..."}
@@ -111,7 +111,7 @@ func (p plan) packages(ctx context.Context, patterns []string) ([]string, error)
 	return packages, nil
 }
 
-// relative is a package's directory in its module.
+// relative returns a package's directory in its module.
 func relative(module, pkg string) string {
 	if pkg == module {
 		return "."

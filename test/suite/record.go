@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const slowest = 10 // so many tests are named at the end
+const slowest = 10 // number of the slowest tests that the summary names
 
 // event is one line of go test -json; see go doc test2json.
 type event struct {
@@ -21,29 +21,29 @@ type event struct {
 	Test    string
 	Elapsed float64 // seconds
 	Output  string
-	Key     string // of an attribute
+	Key     string // key of an attribute
 	Value   string
 }
 
 // test is a top-level test or, with an empty name, a whole package.
 type test struct{ pkg, name string }
 
-// record is what the events of a run have said so far. Many goroutines may use it.
+// record collects the results from the events of a run. Several goroutines may use it.
 type record struct {
 	mu       sync.Mutex
-	expected int // packages
+	expected int // number of packages
 	tests    int
 	subtests int
 	skipped  int
-	race     bool // the race detector is on
+	race     bool // whether the race detector is on
 	current  map[string]string
 	took     map[test]time.Duration
 	red      []test
-	done     map[string]bool   // packages
+	done     map[string]bool   // packages that have ended
 	flawed   map[string]bool   // packages with a race, or a test that failed before the race detector broke
-	broken   map[string][]test // what fell with the race detector, by package
+	broken   map[string][]test // tests that the broken race detector has ended, by package
 	judge    *judge
-	flaky    []test // red at first, and green when tried again
+	flaky    []test // tests that failed first, and passed when tried again
 }
 
 func newRecord(race bool) *record {
@@ -51,7 +51,7 @@ func newRecord(race bool) *record {
 		done: map[string]bool{}, flawed: map[string]bool{}, broken: map[string][]test{}, judge: newJudge()}
 }
 
-// event records one line. One that is not JSON is for gotestsum to show.
+// event records one line. If a line is not JSON, only gotestsum shows it.
 func (r *record) event(line []byte) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil || e.Package == "" {
@@ -106,12 +106,12 @@ func (r *record) end(e event, name string, sub bool) {
 	}
 }
 
-// brokenDetector is what the race detector prints that fails a check of its own, and ends the process. It does so at times where a
-// test runs in a bubble of testing/synctest (https://go.dev/issue/78156), and that says nothing of the test.
+// brokenDetector is printed by the race detector when one of its own checks fails. It then ends the process. This sometimes happens while a
+// test runs in a bubble of testing/synctest (https://go.dev/issue/78156), and it is not a fault of the test.
 const brokenDetector, foundRace = "ThreadSanitizer: CHECK failed", "WARNING: DATA RACE"
 
-// again takes back what packages have said whose race detector broke, unless it had found a race or a test had failed before. It
-// returns them, and reports whether all others passed.
+// again removes the results of packages whose race detector broke, unless the detector had found a race or a test had failed before. It
+// returns these packages, and reports whether all others passed.
 func (r *record) again(packages []string) (broken []string, passed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,7 @@ func (r *record) again(packages []string) (broken []string, passed bool) {
 	return broken, passed
 }
 
-// progress says in a line what is done and what is under way.
+// progress returns a line that says which packages have ended and which are running.
 func (r *record) progress(since time.Duration) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *record) print(w io.Writer, wall, cpu time.Duration, interrupted bool) {
 		fmt.Fprintf(w, "  %6.1fs  %s %s\n", r.took[t].Seconds(), short(t.pkg), t.name)
 	}
 	if interrupted {
-		return // what was under way looks red
+		return // interrupted tests look as if they had failed
 	}
 	r.printFlaky(w)
 	red := r.stillRed()
@@ -180,7 +180,7 @@ func (r *record) print(w io.Writer, wall, cpu time.Duration, interrupted bool) {
 	}
 }
 
-// slow are the tests, the slowest first.
+// slow returns the tests, the slowest first.
 func (r *record) slow() []test {
 	tests := slices.DeleteFunc(slices.Collect(maps.Keys(r.took)), func(t test) bool { return t.name == "" })
 	slices.SortFunc(tests, func(a, b test) int {
@@ -189,8 +189,8 @@ func (r *record) slow() []test {
 	return tests
 }
 
-// commandOf is the command that runs one red test, or a package that failed otherwise; "" for a
-// package of which a test is named.
+// commandOf returns the command that runs one failed test, or a package that failed in another way. It returns "" for a package if one of
+// its tests is named.
 func (r *record) commandOf(t test, red []test) string {
 	if t.name == "" && slices.ContainsFunc(red, func(o test) bool { return o.pkg == t.pkg && o.name != "" }) {
 		return ""
@@ -198,7 +198,7 @@ func (r *record) commandOf(t test, red []test) string {
 	return "go test -count=1 " + r.argumentsOf(t)
 }
 
-// argumentsOf are those of go test that run a test, or a package.
+// argumentsOf returns the arguments of go test that run a test or a package.
 func (r *record) argumentsOf(t test) string {
 	var arguments []string
 	if r.race {
@@ -210,7 +210,7 @@ func (r *record) argumentsOf(t test) string {
 	return strings.Join(append(arguments, "./"+short(t.pkg)), " ")
 }
 
-// short is an import path without the module's.
+// short returns an import path without the path of the module.
 func short(pkg string) string {
 	_, rest, _ := strings.Cut(pkg, "/")
 	return rest

@@ -12,36 +12,35 @@ import (
 	"baton/internal/testsupport/ranout"
 )
 
-// mostFlaky is how many tests may get a second try. More of them in one run are red: then it is
-// not one unlucky test.
+// mostFlaky limits the number of tests that get a second try. If more tests of one run fail, the cause is not one unlucky test.
 const mostFlaky = 2
 
-// judge decides by the events of a run which of its red tests get a second try. A test gets one if
-// all that failed in it are declared waits that ran out: package ranout marks those. So every other
-// failure is final: another assertion, a panic, a race, a leak, a time-out, a build.
+// judge decides by the events of a run which of its red tests get a second try. A test gets a second try only if all of its failures are
+// declared waits that timed out, which package ranout marks. So every other failure is final: another assertion, a panic, a race, a leak, a
+// time-out, a build.
 //
-// When in doubt a failure is final. A log line looks like an assertion, for example. It counts as
-// one after the mark, and in a parent that failed without a mark of its own.
+// When in doubt a failure is final. For example, a log line looks like an assertion. A log line counts as an assertion after the mark, and
+// in a parent test that failed without its own mark.
 //
-// gotestsum's --rerun-fails does not serve: it runs every failed test again, whatever failed.
+// gotestsum's --rerun-fails cannot be used, because it runs every failed test again, whatever has failed.
 type judge struct {
-	runs map[string]*packageRun // by package, as long as it runs
-	// waited has the tests that get a second try, with their output.
+	runs map[string]*packageRun // running packages by name
+	// waited contains the tests that get a second try, with their output.
 	waited map[test]string
 }
 
-// packageRun is one package, as its events have shown it so far.
+// packageRun is the state of one package, as its events have shown it so far.
 type packageRun struct {
-	said   []byte            // by the package itself, outside of its tests
-	race   bool              // the race detector has found one
-	nodes  map[string]*node  // tests and subtests that have not passed, by their whole names
+	said   []byte            // output of the package itself, outside of its tests
+	race   bool              // the race detector has found a race
+	nodes  map[string]*node  // tests and subtests that have not passed, by their full names
 	waited map[string]string // top-level tests that only declared waits have ended, with their output
 }
 
 // node is a test or a subtest.
 type node struct {
 	said   []byte
-	mark   int // where in said the mark of a declared wait is; -1: nowhere
+	mark   int // position in said of the mark of a declared wait; -1 if there is none
 	failed bool
 }
 
@@ -56,7 +55,7 @@ func (j *judge) event(e event) {
 	}
 	p := j.runs[e.Package]
 	if p == nil {
-		return // a build that failed
+		return // the build has failed
 	}
 	switch e.Action {
 	case "output":
@@ -97,14 +96,13 @@ func (p *packageRun) output(e event) {
 	n.said = append(n.said, e.Output...)
 }
 
-// endedItself reports whether the tests ran to their end, and the package had nothing to say but
-// that one of them failed. A process that dies does not print the first of these lines. A TestMain
-// that finds a leak prints a line of its own.
+// endedItself reports whether the tests ran to their end, and the package printed only that one of them failed. A process that dies does
+// not print the first of these lines. A TestMain that finds a leak prints another line.
 func (p *packageRun) endedItself() bool { return !p.race && ownEnd.Match(p.said) }
 
 var ownEnd = regexp.MustCompile(`^FAIL\nFAIL\t[^\n]*\n$`)
 
-// fail notes the end of a test. With a top-level test it judges the whole of it.
+// fail records the end of a failed test. When a top-level test ends, fail judges the whole test.
 func (p *packageRun) fail(name string) {
 	p.node(name).failed = true
 	if strings.Contains(name, "/") {
@@ -128,26 +126,26 @@ func (p *packageRun) fail(name string) {
 func (p *packageRun) onlyWaited(name string) bool {
 	n := p.nodes[name]
 	if n.mark >= 0 {
-		return assertions(n.said[n.mark:]) == 1 // that of the wait
+		return assertions(n.said[n.mark:]) == 1 // the assertion of the wait
 	}
 	return assertions(n.said) == 0 && slices.ContainsFunc(slices.Collect(maps.Keys(p.nodes)), func(of string) bool {
 		return strings.HasPrefix(of, name+"/") && p.nodes[of].failed
 	})
 }
 
-// assertions counts the lines that may be one: each that package testing begins with its place in the code.
+// assertions counts the lines that may be assertions: each line that package testing begins with a position in the code.
 func assertions(said []byte) int { return len(place.FindAll(said, -1)) }
 
 var place = regexp.MustCompile(`\.go:\d+: `)
 
-// candidates are the tests that get a second try.
+// candidates returns the tests that get a second try.
 func (j *judge) candidates() []test {
 	return slices.SortedFunc(maps.Keys(j.waited), func(a, b test) int {
 		return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.name, b.name))
 	})
 }
 
-// secondTries are the tests to try again, each alone.
+// secondTries returns the tests to try again, each in its own run.
 func (r *record) secondTries() []goTest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +160,7 @@ func (r *record) secondTries() []goTest {
 	return tries
 }
 
-// passedAlone notes that a test has passed when it was tried again.
+// passedAlone records that a test has passed when it was tried again.
 func (r *record) passedAlone(t test) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +169,7 @@ func (r *record) passedAlone(t test) {
 
 func (r *record) anyFlaky() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.flaky) > 0 }
 
-// passed reports whether a run of one test, which has this record, was green.
+// passed reports whether the run of one test, which has this record, was successful.
 func (r *record) passed(t test) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,14 +177,15 @@ func (r *record) passed(t test) bool {
 	return ended && r.done[t.pkg] && len(r.red) == 0 && r.skipped == 0 && len(r.broken) == 0
 }
 
-// green reports whether all packages were run to their end, and nothing is red.
+// green reports whether all packages ran to their end, and no test or package has failed.
 func (r *record) green() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.done) == r.expected && len(r.stillRed()) == 0
 }
 
-// stillRed has the tests and packages that failed and are not flaky. A package is red because of its tests if one of them was.
+// stillRed returns the tests and packages that failed and are not flaky. A failed package counts because of its tests, if one of its tests
+// has failed.
 func (r *record) stillRed() []test {
 	red := slices.Clone(r.red)
 	for _, pkg := range slices.Sorted(maps.Keys(r.broken)) {

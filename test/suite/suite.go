@@ -20,16 +20,16 @@ import (
 
 const exitInterrupted = 130
 
-// suite runs go test, and shows its events by way of gotestsum.
+// suite runs go test, and shows its events by gotestsum.
 type suite struct {
 	options
 	began    time.Time
 	record   *record
-	lines    sync.Mutex // one line of events at a time goes to show
+	lines    sync.Mutex // guards show, so that each event is one line
 	show     io.Writer
-	children int   // how many processes there will be in own
-	shower   int   // the process that shows
-	own      []int // the processes that this one waits for by itself; guarded by lines
+	children int   // number of processes that own will contain
+	shower   int   // id of the process that shows the events
+	own      []int // processes that other code of this program waits for; guarded by lines
 }
 
 func newSuite(o options) *suite {
@@ -45,7 +45,7 @@ func (s *suite) run(ctx context.Context, r goTest) (code int, err error) {
 	if err := adoptOrphans(); err != nil {
 		return 1, err
 	}
-	defer func() { endChildren(0) }() // before their directories go
+	defer func() { endChildren(0) }() // before the directories of these processes are removed
 	s.record.expected = len(r.packages)
 	code, err = s.runAll(ctx, r, append(append(os.Environ(), g.Env()...), s.plan.env...))
 	endChildren(0)
@@ -56,7 +56,7 @@ func (s *suite) run(ctx context.Context, r goTest) (code int, err error) {
 	return code, err
 }
 
-// runAll runs go test, and then the second tries.
+// runAll runs go test, and then gives some tests a second try.
 func (s *suite) runAll(ctx context.Context, r goTest, env []string) (code int, err error) {
 	shown, err := s.startShow(env)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *suite) runAll(ctx context.Context, r goTest, env []string) (code int, e
 	return code, errors.Join(err, shown())
 }
 
-// secondTries runs the tests again that only a declared wait has ended, each alone. code is that of
-// the first run; it becomes 0 if nothing else was red, and all of them pass now.
+// secondTries repeats the tests that only a declared wait has ended, each in its own run. code is the exit code of the first run.
+// secondTries returns 0 if no other test has failed, and all repeated tests pass now.
 func (s *suite) secondTries(ctx context.Context, code int, env []string) (int, error) {
 	for _, again := range s.record.secondTries() {
 		t := test{again.packages[0], again.only}
@@ -96,8 +96,7 @@ func (s *suite) secondTries(ctx context.Context, code int, env []string) (int, e
 
 func (s *suite) oneMoreChild() { s.lines.Lock(); s.children++; s.lines.Unlock() }
 
-// startShow starts gotestsum, which reads events and prints progress and failures. The
-// function that it returns ends it.
+// startShow starts gotestsum, which reads events and prints progress and failures. The function end waits until gotestsum has ended.
 func (s *suite) startShow(env []string) (end func() error, err error) {
 	format := "pkgname-and-test-fails"
 	if s.plan.live {
@@ -115,16 +114,16 @@ func (s *suite) startShow(env []string) (end func() error, err error) {
 	}
 	s.show, s.shower = in, s.owns(cmd)
 	return func() error {
-		_ = in.Close() // it reads to the end
+		_ = in.Close() // gotestsum reads to the end of its input
 		err := cmd.Wait()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
-			return nil // tests failed: go test says so, too
+			return nil // an exit code because tests failed, which go test also reports
 		}
 		return err
 	}, nil
 }
 
-// twice runs packages once more whose race detector broke.
+// twice runs packages, and repeats the packages whose race detector broke.
 func (s *suite) twice(ctx context.Context, r goTest, env []string) (code int, err error) {
 	code, err = s.goTest(ctx, r, env, s.record)
 	broken, passed := s.record.again(r.packages)
@@ -140,20 +139,20 @@ func (s *suite) twice(ctx context.Context, r goTest, env []string) (code int, er
 	return code, err
 }
 
-// goTest runs go test to its end, or until ctx ends.
+// goTest runs go test until it has ended, or until ctx ends.
 func (s *suite) goTest(ctx context.Context, r goTest, env []string, record *record) (code int, err error) {
-	// make vets by itself. Without the tables for a debugger (-w) linking takes half of the time.
+	// make runs vet separately. Without the tables for a debugger (-w) linking takes half of the time.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w", "-p", strconv.Itoa(s.parallel), "-timeout", s.timeout.String()}
 	if r.only != "" {
 		args = append(args, "-run", "^"+r.only+"$")
 	} else if s.plan.skip != "" {
 		args = append(args, "-skip", s.plan.skip)
 	}
-	// Built as the program itself is, the dependencies are compiled once for both.
+	// With the same setting as for the program itself, the dependencies are compiled only once.
 	env = append(env, "CGO_ENABLED=0")
 	if s.plan.race {
 		args = append(args, "-race")
-		// By default each program of a test sleeps for a second before it exits.
+		// By default a program with the race detector sleeps for a second before it exits.
 		env = append(env, "CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, r.packages...)...)
@@ -167,18 +166,18 @@ func (s *suite) goTest(ctx context.Context, r goTest, env []string, record *reco
 		return 1, fmt.Errorf("start go test: %w", err)
 	}
 	s.owns(cmd)
-	// A test process that outlives go test keeps the pipe open: it must end with the run.
+	// A test process that outlives go test keeps the pipe open, so all children must end when ctx ends.
 	stop := context.AfterFunc(ctx, func() { endChildren(s.shower) })
 	defer stop()
 	s.follow(out, record)
 	err = cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return 1, nil // its events say why
+		return 1, nil // the events of go test say why
 	}
 	return 0, err
 }
 
-// follow records events and passes them on, a line at a time.
+// follow records events and forwards them to gotestsum, line by line.
 func (s *suite) follow(out io.Reader, record *record) {
 	in := bufio.NewReaderSize(out, 1<<20)
 	for {
@@ -186,7 +185,7 @@ func (s *suite) follow(out io.Reader, record *record) {
 		if len(line) > 0 {
 			record.event(line)
 			s.lines.Lock()
-			_, _ = s.show.Write(line) // gotestsum that ends early says why
+			_, _ = s.show.Write(line) // if gotestsum ends early, it says why
 			s.lines.Unlock()
 		}
 		if err != nil {
@@ -195,7 +194,7 @@ func (s *suite) follow(out io.Reader, record *record) {
 	}
 }
 
-// owns notes a child that is waited for where it was started.
+// owns records a child that its starter waits for.
 func (s *suite) owns(cmd *exec.Cmd) (pid int) {
 	s.lines.Lock()
 	defer s.lines.Unlock()
@@ -203,7 +202,7 @@ func (s *suite) owns(cmd *exec.Cmd) (pid int) {
 	return cmd.Process.Pid
 }
 
-// adopt reaps what ends among the adopted processes, until ctx ends.
+// adopt waits for adopted processes that have ended, until ctx ends.
 func (s *suite) adopt(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		s.lines.Lock()
@@ -216,7 +215,7 @@ func (s *suite) adopt(ctx context.Context) {
 	}
 }
 
-// tick tells what is under way while nothing else is printed.
+// tick prints which packages are running, while no other output is printed.
 func (s *suite) tick(ctx context.Context) {
 	t := time.NewTicker(15 * time.Second)
 	defer t.Stop()
@@ -230,5 +229,5 @@ func (s *suite) tick(ctx context.Context) {
 	}
 }
 
-// ownGroup keeps a terminal's Ctrl-C from the children: the suite ends them itself, in order.
+// ownGroup prevents a terminal's Ctrl-C from reaching the children, because the suite itself ends them in order.
 var ownGroup = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -15,10 +15,10 @@ import (
 	"syscall"
 )
 
-// inside is the first argument of this program where it has a mount namespace of its own.
+// inside is the first argument of this program when it runs in its own mount namespace.
 const inside = "inside"
 
-// test runs one suite in a release, and keeps the events of go test in a file.
+// test runs one suite in a release, and writes the events of go test to a file.
 func (s stand) test(ctx context.Context, of suite, env []string, root, log string) (*result, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s stand) test(ctx context.Context, of suite, env []string, root, log strin
 	}
 	arguments := append([]string{"go", "test", "-json", "-count=1", "-p=1", "-timeout=40m"}, of.arguments...)
 	cmd := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
-	// A group of its own, so that no test goes on when this program is interrupted: servers end with their tests.
+	// The process is in a new process group, so that no test continues when this program is interrupted. Servers end with their tests.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if root != "/" {
 		cmd = exec.CommandContext(ctx, self, append([]string{inside, root}, arguments...)...)
@@ -51,15 +51,15 @@ func (s stand) test(ctx context.Context, of suite, env []string, root, log strin
 	if err := r.read(io.TeeReader(out, file)); err != nil {
 		return nil, err
 	}
-	// A red test is an exit code, too.
+	// If a test fails, go test also returns an error because of its exit code.
 	if err := cmd.Wait(); err != nil && (len(r.red) == 0 || !errors.As(err, new(*exec.ExitError))) {
 		return nil, fmt.Errorf("go test: %w: look into %s", err, log)
 	}
 	return r, ctx.Err()
 }
 
-// enter makes root the root directory, with the toolchain, the caches and this clone at the paths that
-// they have outside, and becomes a program there.
+// enter makes root the root directory, with the toolchain, the caches and this clone at the same paths as outside. Then it replaces this
+// process by the program argv.
 func enter(root string, argv []string) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts this process' own: %w", err)
@@ -104,11 +104,11 @@ func goEnv(names ...string) ([]string, error) {
 // event is one line of go test -json; see go doc test2json.
 type event struct{ Action, Package, Test string }
 
-// result counts the tests of a suite.
+// result contains the results of the tests of a suite.
 type result struct {
 	passed, skipped int
 	red             []string
-	running         []string // tests that have begun, and not ended
+	running         []string // tests that have begun and not ended
 }
 
 func (r *result) read(from io.Reader) error {
@@ -120,7 +120,7 @@ func (r *result) read(from io.Reader) error {
 			r.count(e)
 		}
 		if errors.Is(err, io.EOF) {
-			r.red, r.running = append(r.red, r.running...), nil // a panic, or the time limit, has ended all tests of a package
+			r.red, r.running = append(r.red, r.running...), nil // a panic, or a time limit, has ended all tests of a package
 			return nil
 		}
 		if err != nil {
@@ -129,7 +129,7 @@ func (r *result) read(from io.Reader) error {
 	}
 }
 
-// count counts tests, not subtests. A package that is red without a test does not compile, or panicked.
+// count counts tests, but not subtests. If a package fails without a failed test, it does not compile, or it panicked.
 func (r *result) count(e event) {
 	name := e.Package + " " + e.Test
 	switch {

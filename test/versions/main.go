@@ -1,12 +1,12 @@
-// Command versions runs the conformance suites, a sample of the crash matrix and the poison set against
-// servers of other versions than the system's: those of Debian's next releases. It prints a table of
-// servers, suites and dates, and writes it into docs/reference/versions.md.
+// Command versions runs the conformance suites, a sample of the crash matrix and the poison set against servers of other versions than the
+// system's servers: the versions in Debian's next releases. It prints a table of servers, suites and dates, and writes the table to
+// docs/reference/versions.md.
 //
 //	go run ./test/versions [-dir D] [-docs=false] [-suites lock,sinks] [STAND…]
 //
-// A stand is a Redis or Valkey, a PostgreSQL, and a MariaDB or MySQL; the names are those of the table. Each release is
-// unpacked once by debootstrap, into a directory that is kept. Tests run in it by chroot, in a mount
-// namespace of their own, so this takes root and leaves no mount behind.
+// A stand is a Redis or Valkey, a PostgreSQL, and a MariaDB or MySQL. Its name is in the table. debootstrap unpacks each release once, into
+// a directory that is not removed. Tests run in that directory by chroot, in their own mount namespace, so the command needs root and
+// leaves no mount behind.
 package main
 
 import (

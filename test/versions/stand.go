@@ -14,18 +14,18 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-// stand is a set of servers that one run of the tests is against.
+// stand is a set of servers that the tests of one run use.
 type stand struct {
 	name    string
-	release string // of Debian; "": the system itself
+	release string // of Debian; "" means the system itself
 	redis   server
-	others  []server // databases
-	env     []string // which programs testsupport starts
-	// alone: its databases are those of another stand, so only the suites of Redis are run.
+	others  []server // databases of the stand
+	env     []string // names the programs that testsupport starts
+	// alone means that the databases belong to another stand, so only the suites of Redis are run.
 	alone bool
 }
 
-// server is a program that says its version.
+// server is a server program that prints its version.
 type server struct{ product, program string }
 
 var stands = []stand{
@@ -52,12 +52,12 @@ func standNames() (names []string) {
 // suite is a choice of tests.
 type suite struct {
 	name      string
-	ofRedis   bool // its tests need a Redis
-	ofStore   bool // and a database
+	ofRedis   bool // the tests need a Redis
+	ofStore   bool // the tests need a database
 	arguments []string
 }
 
-// suites are in the order of the table's columns.
+// suites lists the suites in the order of the table's columns.
 var suites = []suite{
 	{"lock", true, false, []string{"./internal/redislock/..."}},
 	{"ledger", true, false, []string{"./internal/redisledger"}},
@@ -69,7 +69,7 @@ var suites = []suite{
 	{"poison", true, true, []string{"./test/poison"}},
 }
 
-// chosenSuites are those of a list of names; all if it is empty.
+// chosenSuites returns the suites with these names, or all suites if names is empty.
 func chosenSuites(names string) (chosen []suite, err error) {
 	if names == "" {
 		return suites, nil
@@ -84,14 +84,13 @@ func chosenSuites(names string) (chosen []suite, err error) {
 	return chosen, nil
 }
 
-// packages of each release, beside those that every one has.
+// packages lists the packages of each release, in addition to the packages that every release gets.
 var packages = map[string]string{
 	"trixie": "redis-server,valkey-server,postgresql-17,mariadb-server,galera-4,rsync",
 	"sid":    "redis-server,valkey-server,postgresql-18,mysql-server",
 }
 
-// prepare unpacks the stand's release unless it is there. A release that was half unpacked is in the way
-// of none: it has another name.
+// prepare unpacks the stand's release unless it exists. A release that was only partly unpacked has another name, so it does no harm.
 func (s stand) prepare(ctx context.Context, dir string) error {
 	root := s.root(dir)
 	if _, err := os.Stat(root); s.release == "" || err == nil {
@@ -110,7 +109,7 @@ func (s stand) prepare(ctx context.Context, dir string) error {
 		return err
 	}
 	defer log.Close()
-	// gcc: a test steps a Redis' clock by a library that it compiles.
+	// gcc is needed because a test steps a Redis' clock by a library that the test compiles.
 	cmd := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--include=ca-certificates,gcc,libc6-dev,pgbouncer,"+packages[s.release],
 		s.release, half)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -168,8 +167,8 @@ func (s stand) run(ctx context.Context, dir string, chosen []suite) ([]*line, er
 	return rows, nil
 }
 
-// again runs the tests that are red once more, each alone: a busy machine makes some red that wait. It says which are green
-// then. More than a few are no accident.
+// again repeats the failed tests, each in its own run, because on a busy machine a wait may time out. It prints which tests pass then. If
+// more than a few tests failed, it repeats none, because that is no accident.
 func (s stand) again(ctx context.Context, of *result, env []string, root, log string) error {
 	const few = 5
 	if len(of.red) > few {
@@ -178,7 +177,7 @@ func (s stand) again(ctx context.Context, of *result, env []string, root, log st
 	for _, name := range slices.Clone(of.red) {
 		pkg, test, ok := strings.Cut(name, " ")
 		if !ok {
-			continue // of a package without a test that is red
+			continue // a package that failed without a failed test
 		}
 		alone, err := s.test(ctx, suite{arguments: []string{pkg, "-run", "^" + test + "$"}}, env, root, log+".again")
 		if err != nil {
@@ -195,9 +194,9 @@ func (s stand) again(ctx context.Context, of *result, env []string, root, log st
 
 var versionNumber = regexp.MustCompile(`[0-9]+\.[0-9]+(\.[0-9]+)?`)
 
-// version is what the server's program says.
+// version returns the version that the server's program prints.
 func (s server) version(root string) string {
-	paths, _ := filepath.Glob(filepath.Join(root, "usr/lib/postgresql/*/bin/"+s.program)) // a constant pattern: no error
+	paths, _ := filepath.Glob(filepath.Join(root, "usr/lib/postgresql/*/bin/"+s.program)) // no error: the pattern is constant
 	for _, d := range []string{"usr/sbin", "usr/bin"} {
 		paths = append(paths, filepath.Join(root, d, s.program))
 	}

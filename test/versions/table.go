@@ -31,7 +31,7 @@ func (l *line) red() bool {
 	return false
 }
 
-// cells are the server, its results and the date.
+// cells returns the server, its results and the date.
 func (l *line) cells() []string {
 	cells := []string{l.server}
 	for _, s := range suites {
@@ -58,14 +58,14 @@ func (t *table) text() string {
 	return align(append([][]string{heading()}, lines...))
 }
 
-// align writes cells in columns.
+// align formats cells in columns.
 func align(lines [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, cells := range lines {
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	_ = w.Flush() // a strings.Builder fails never
+	_ = w.Flush() // a strings.Builder never returns an error
 	var trimmed strings.Builder
 	for text := range strings.Lines(b.String()) {
 		trimmed.WriteString(strings.TrimRight(text, " \n") + "\n")
@@ -73,11 +73,10 @@ func align(lines [][]string) string {
 	return trimmed.String()
 }
 
-// The table is the first block of text of its page.
+// begin and end surround the table, which is the first block of text on its page.
 const begin, end = "```text\n", "```\n"
 
-// write puts the rows into the table of the pages, in place of those of the same servers. A run of one
-// stand leaves the others' rows.
+// write replaces the rows of the same servers in the table of the pages. The rows of other stands stay.
 func (t *table) write(dir string) error {
 	for _, name := range []string{"versions.md", "versions.zh-CN.md"} {
 		path := filepath.Join(dir, name)
@@ -97,8 +96,8 @@ func (t *table) write(dir string) error {
 	return nil
 }
 
-// merged is the table with the rows of an older one whose servers it lacks. Redis 8.0.2 and 8.0.6 are one server, as
-// PostgreSQL 17.11 and 17.12 are.
+// merged returns the table together with the rows of the older table for other servers. Redis 8.0.2 and 8.0.6 count as the same server, and
+// so do PostgreSQL 17.11 and 17.12.
 func (t *table) merged(old string) string {
 	lines := [][]string{heading()}
 	for _, l := range t.rows {
@@ -117,7 +116,7 @@ func (t *table) merged(old string) string {
 	return align(lines)
 }
 
-// splitCells reads a row: two spaces or more stand between cells.
+// splitCells splits a row into cells, which are separated by two or more spaces.
 func splitCells(text string) (cells []string) {
 	for cell := range strings.SplitSeq(strings.TrimSpace(text), "  ") {
 		if cell = strings.TrimSpace(cell); cell != "" {
@@ -127,7 +126,7 @@ func splitCells(text string) (cells []string) {
 	return cells
 }
 
-// series is a server without the last part of its version.
+// series returns a server's name and version without the last part of the version.
 func series(server string) string {
 	name, version, _ := strings.Cut(server, " ")
 	parts := strings.Split(version, ".")

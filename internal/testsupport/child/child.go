@@ -1,4 +1,4 @@
-// Package child starts processes that end when this process ends, however that happens.
+// Package child starts processes that end when this process ends, even if this process is killed.
 package child
 
 import (
@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Process is a child under way, or what is left of it. Many may use it at once.
+// Process is a child process, running or ended. Several goroutines may use it at the same time.
 type Process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed once the child has been waited for
-	err  error         // how it ended; set before done
+	done chan struct{} // closed after the wait for the child has returned
+	err  error         // the error of the wait for the child; set before done is closed
 }
 
-// Start starts a command in a process group of its own.
+// Start starts a command in a new process group.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -30,8 +30,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, not the
-		// process: keep that thread until the child is gone.
+		// The kernel sends Pdeathsig when the thread that forked ends, not when the process ends. So the thread that starts the child must
+		// exist until the child has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.done)
@@ -58,13 +58,13 @@ func StartLogged(cmd *exec.Cmd, path string) (*Process, error) {
 	return Start(cmd)
 }
 
-// Pid is the child's number.
+// Pid returns the child's process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child has ended and been waited for.
+// Done returns a channel that is closed when the child has ended and the wait for it has returned.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exited says whether the child is gone.
+// Exited reports whether the child has ended.
 func (p *Process) Exited() bool {
 	select {
 	case <-p.done:
@@ -74,7 +74,7 @@ func (p *Process) Exited() bool {
 	}
 }
 
-// Wait waits for the child's end, and says whether it has come in time.
+// Wait waits for the child's end, and reports whether the child has ended before the timeout.
 func (p *Process) Wait(timeout time.Duration) bool {
 	select {
 	case <-p.done:
@@ -84,7 +84,7 @@ func (p *Process) Wait(timeout time.Duration) bool {
 	}
 }
 
-// Code is the exit code, or minus the signal, of a child that has ended.
+// Code waits for the child's end. It returns the exit code, or minus the number of the signal that ended the child.
 func (p *Process) Code() int {
 	<-p.done
 	if w, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
@@ -93,13 +93,13 @@ func (p *Process) Code() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Err is how the child has ended; nil if that was in order.
+// Err waits for the child's end, and returns its error.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// Signal sends a signal. A child that has ended does not mind.
+// Signal sends a signal to the child. It returns nil if the child has ended already.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %v to process %d: %w", sig, p.Pid(), err)
@@ -107,7 +107,7 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Kill ends the child with SIGKILL, frozen or not, and waits for it.
+// Kill ends the child with SIGKILL, even if it is frozen, and waits for its end.
 func (p *Process) Kill() error {
 	err := p.Signal(syscall.SIGKILL)
 	if err == nil {
@@ -116,7 +116,7 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Freeze stops the child where it is (SIGSTOP), and waits until it stands still.
+// Freeze stops the child with SIGSTOP, and waits until it has stopped.
 func (p *Process) Freeze() error {
 	err := p.Signal(syscall.SIGSTOP)
 	if err == nil {
@@ -125,8 +125,8 @@ func (p *Process) Freeze() error {
 	return err
 }
 
-// AwaitStopped waits until a process that got SIGSTOP stands still, for a while: the signal
-// reaches each of its threads in its own time.
+// AwaitStopped waits up to five seconds until a process that got SIGSTOP has stopped. The signal does not reach all threads of the process
+// at the same time.
 func AwaitStopped(pid int) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && !stopped(pid); {
 		time.Sleep(time.Millisecond)
@@ -134,11 +134,11 @@ func AwaitStopped(pid int) {
 }
 
 func stopped(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // none of one that has ended
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // empty if the process has ended
 	return !slices.ContainsFunc(threads, func(name string) bool {
-		stat, _ := os.ReadFile(name) // it may have ended
-		// The state follows the name, which stands in parentheses and may hold any. One
-		// that has ended (Z, X) does nothing either.
+		stat, _ := os.ReadFile(name) // the thread may have ended
+		// In /proc/PID/stat the state follows the program's name. The name is in parentheses and may itself contain a parenthesis. A
+		// process that has ended (Z, X) counts as stopped.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		return len(fields) > 0 && !slices.Contains([]string{"T", "t", "Z", "X"}, string(fields[0]))
 	})

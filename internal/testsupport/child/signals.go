@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// InheritNoIgnoredSignals lets the programs that this process starts end by a signal that it
-// was itself started to ignore, as under nohup: exec resets a signal that is caught, and leaves
-// one that is ignored. This process goes on without minding.
+// InheritNoIgnoredSignals makes sure that signals end the programs that this process starts, although this process itself was started with
+// ignored signals, as under nohup. It works because exec resets a caught signal to the default, but an ignored signal stays ignored. This
+// process still ignores the signals.
 func InheritNoIgnoredSignals() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 		if signal.Ignored(s) {

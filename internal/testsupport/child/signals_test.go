@@ -11,8 +11,7 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// Under nohup, and where a shell starts a job in the background, signals are ignored, and
-// a process hands that on to what it starts.
+// If a process starts under nohup, or as a background job of a shell, it ignores signals, and its children inherit that.
 func TestChildrenOfAProcessThatIgnoresSignalsDoNot(t *testing.T) {
 	const mark = "CHILD_SIGNALS"
 	if os.Getenv(mark) != "" {

@@ -6,12 +6,11 @@ import (
 	"baton/internal/testsupport"
 )
 
-// build is a variable of the package because a test binary has one process and many
-// entry points.
+// build builds baton once per process. It is a package variable, because a test binary has many test functions and no other place for a
+// shared value.
 var build = testsupport.Program("baton/cmd/baton", "-ldflags", "-X main.version=test")
 
-// Build returns the path of the program, built from this source tree the first time
-// that a test asks for it.
+// Build returns the path of the program baton, built from this source tree. Only the first call builds the program.
 func Build(t testing.TB) string {
 	t.Helper()
 	return build(t)

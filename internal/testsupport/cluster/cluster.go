@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	startWithin  = time.Minute      // generous: two cores may run everything at once
-	answerWithin = 20 * time.Second // one that is frozen is not asked
+	startWithin  = time.Minute      // a long time, because two cores may run all tests at once
+	answerWithin = 20 * time.Second // a frozen node is not asked
 	pollEvery    = 5 * time.Millisecond
 )
 
-// Cluster is the nodes of one election.
+// Cluster contains the nodes of one election.
 type Cluster struct {
 	Nodes []*Node
 
@@ -29,13 +29,13 @@ type Cluster struct {
 func newCluster(t testing.TB, o Options) *Cluster {
 	return &Cluster{t: t, opts: o, client: &http.Client{
 		Timeout: answerWithin,
-		// A frozen node keeps its connections: none is used twice.
+		// A frozen node keeps its connections open, so no connection is used twice.
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}}
 }
 
-// Start starts the nodes and returns when each runs its election loop. They are
-// killed at the test's end; their logs are shown if the test has failed.
+// Start starts the nodes and returns when each node runs its election loop. At the test's end the nodes are killed. If the test has failed,
+// the logs of the nodes are shown.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	o.setDefaults()
@@ -73,8 +73,8 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// shortDir is a directory of the test, with a path short enough for a node's socket: that of
-// t.TempDir has the test's whole name in it.
+// shortDir makes a directory for the test. Its path is short enough for a node's socket, unlike the path of t.TempDir, which contains the
+// whole name of the test.
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "nodes") //nolint:usetesting // t.TempDir is what is too long
@@ -89,9 +89,9 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// StartNode starts one node with a configuration of the test's own, in the directory of that
-// file, and returns when it runs its election loop. At the test's end it is told to end,
-// unless it has, which it must obey in order; its log is shown if the test has failed.
+// StartNode starts one node with the test's own configuration file, in the directory of that file. It returns when the node runs its
+// election loop. At the test's end a node that still runs is stopped, and must end in order. If the test has failed, the node's log is
+// shown.
 func StartNode(t testing.TB, config string, env []string, args ...string) *Node {
 	t.Helper()
 	id := strings.TrimSuffix(filepath.Base(config), ".yaml")
@@ -115,7 +115,7 @@ func StartNode(t testing.TB, config string, env []string, args ...string) *Node 
 	return n
 }
 
-// end kills the nodes and tells which of them had ended by themselves.
+// end kills the nodes, and reports the nodes that had ended by themselves.
 func (c *Cluster) end() {
 	for _, n := range c.Nodes {
 		if n.proc == nil {
@@ -129,12 +129,12 @@ func (c *Cluster) end() {
 	if !c.t.Failed() {
 		return
 	}
-	for _, n := range c.Nodes { // no lines of t.Logf: test/suite takes those for assertions
+	for _, n := range c.Nodes { // not by t.Logf, because test/suite reads lines of t.Logf as assertions
 		fmt.Fprintf(c.t.Output(), "log of node %s:\n%s\n", n.ID, tail(n.Log(), 6000))
 	}
 }
 
-// Leader is the node that says that it leads, or nil. More than one fails the test.
+// Leader returns the node that reports that it leads, or nil. If two nodes report that, the test fails.
 func (c *Cluster) Leader() *Node {
 	c.t.Helper()
 	var leader *Node
@@ -142,7 +142,7 @@ func (c *Cluster) Leader() *Node {
 		if !n.Leading() {
 			continue
 		}
-		// The first may have handed over between the two questions.
+		// The first leader is asked again, because it may have stepped down between the two questions.
 		if leader != nil && leader.Leading() {
 			c.t.Fatalf("%s and %s both say that they lead", leader.ID, n.ID)
 		}
@@ -157,7 +157,7 @@ func (c *Cluster) AwaitLeader(timeout time.Duration) *Node {
 	return c.AwaitOther(nil, timeout)
 }
 
-// AwaitOther waits until a node other than old leads.
+// AwaitOther waits until a node other than the node old leads.
 func (c *Cluster) AwaitOther(old *Node, timeout time.Duration) *Node {
 	c.t.Helper()
 	var leader *Node
@@ -168,7 +168,7 @@ func (c *Cluster) AwaitOther(old *Node, timeout time.Duration) *Node {
 	return leader
 }
 
-// Await waits until what is asked for has come true.
+// Await waits until the function reached returns true.
 func (c *Cluster) Await(timeout time.Duration, what string, reached func() bool) {
 	c.t.Helper()
 	for deadline := time.Now().Add(timeout); !reached(); time.Sleep(pollEvery) {
@@ -178,7 +178,7 @@ func (c *Cluster) Await(timeout time.Duration, what string, reached func() bool)
 	}
 }
 
-// Standbys are the running nodes but the leader.
+// Standbys returns the running nodes other than the leader.
 func (c *Cluster) Standbys() []*Node {
 	c.t.Helper()
 	var standbys []*Node
@@ -191,13 +191,13 @@ func (c *Cluster) Standbys() []*Node {
 	return standbys
 }
 
-// Command runs a command of baton that looks at this cluster's election.
+// Command runs a command of baton with the configuration of this cluster's first node.
 func (c *Cluster) Command(args ...string) Result {
 	c.t.Helper()
 	return Command(c.t, startWithin, nil, append(args, "--config", c.Nodes[0].config)...)
 }
 
-// tail is the end of a log, short enough for a failure message.
+// tail returns the end of a log, short enough for a failure message.
 func tail(log string, most int) string {
 	if len(log) > most {
 		return "..." + log[len(log)-most:]

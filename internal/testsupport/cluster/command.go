@@ -9,15 +9,15 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// Result is how a command of baton ended.
+// Result is the exit code and the output of a command of baton.
 type Result struct {
 	Code           int
 	Stdout, Stderr string
 	Took           time.Duration
 }
 
-// Command runs baton to its end, with nothing of baton's in its environment but
-// env. It is killed, and the test fails, if it takes longer than timeout.
+// Command runs baton and waits for its end. Of baton's environment variables the command gets only the variables in env. If the command
+// takes longer than timeout, it is killed and the test fails.
 func Command(t testing.TB, timeout time.Duration, env []string, args ...string) Result {
 	t.Helper()
 	cmd := exec.Command(Build(t), args...)
@@ -30,7 +30,7 @@ func Command(t testing.TB, timeout time.Duration, env []string, args ...string) 
 		t.Fatal(err)
 	}
 	if !p.Wait(timeout) {
-		_ = p.Kill() // it is over
+		_ = p.Kill() // the command has ended already
 		t.Fatalf("baton %v has not ended after %v; standard error:\n%s", args, timeout, stderr.String())
 	}
 	return Result{Code: p.Code(), Stdout: stdout.String(), Stderr: stderr.String(), Took: time.Since(began)}

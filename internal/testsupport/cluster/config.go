@@ -11,34 +11,34 @@ import (
 
 // Options describe a cluster. The zero value of a field means its default.
 type Options struct {
-	Nodes int           // default 3; they are named n1, n2, ...
-	TTL   time.Duration // default 10s: a busy machine takes it from no node
-	// RedisURL is required unless RedisURLOf is set, which may give every node
-	// (0, 1, ...) a way of its own, for example through a proxy.
+	Nodes int           // default 3; the names of the nodes are n1, n2, ...
+	TTL   time.Duration // default 10s: long enough on a busy machine
+	// RedisURL is the URL of the Redis for all nodes. It is required unless RedisURLOf is set. RedisURLOf may return another URL for each
+	// node (0, 1, ...), for example the URL of a proxy.
 	RedisURL   string
 	RedisURLOf func(node int) string
 	LockKey    string // default baton
-	// What stands under redis: (beside the url), election: (beside the lock key and
-	// the ttl), databases: and jobs:, with any common indentation.
+	// These fields contain the settings under "redis:" (without url), "election:" (without lock_key and ttl), "databases:" and "jobs:". All
+	// lines of a field may be indented by the same width.
 	RedisYAML, ElectionYAML, DatabasesYAML, JobsYAML string
-	// DatabasesYAMLOf may be set instead of DatabasesYAML, for ways of their own.
+	// DatabasesYAMLOf may be set instead of DatabasesYAML. It returns the databases of one node.
 	DatabasesYAMLOf func(node int) string
-	// NodeYAMLOf is what stands under node: beside the id.
+	// NodeYAMLOf returns the settings under node: other than the id.
 	NodeYAMLOf func(node int) string
 	LogLevel   string   // default info
-	Env        []string // further environment of every node
-	// EnvOf is further environment of one node (0, 1, ...).
+	Env        []string // further environment variables of every node
+	// EnvOf returns further environment variables of one node (0, 1, ...).
 	EnvOf func(node int) []string
-	// HTTPYAML is more of http: on the same line, for example "token_file: /x".
+	// HTTPYAML contains further settings of http: for the same line, for example "token_file: /x".
 	HTTPYAML string
-	// TopYAML are further sections of the file.
+	// TopYAML contains further sections of the file.
 	TopYAML string
-	// Program is run instead of what Build returns.
+	// Program is the program to run instead of the result of Build.
 	Program string
 	// RuntimeDir gives every node a $RUNTIME_DIRECTORY, as systemd does.
 	RuntimeDir bool
-	// MayExit: a node that ends by itself does not fail the test. One that was
-	// frozen beyond its trust window may.
+	// MayExit allows a node to end by itself. Otherwise such an end fails the test. For example, a node may end after it was frozen for
+	// longer than its lease.
 	MayExit bool
 }
 
@@ -71,12 +71,12 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// yaml is the configuration file of one node.
+// yaml returns the content of one node's configuration file.
 func (o *Options) yaml(node int) string {
 	var b strings.Builder
 	own := indent(o.NodeYAMLOf(node))
 	if o.JobsYAML == "" && !strings.Contains(own, "candidate:") {
-		own += "  candidate: true\n" // a node without jobs campaigns only if it says so
+		own += "  candidate: true\n" // a node without jobs campaigns only with this setting
 	}
 	fmt.Fprintf(&b, "node:\n  id: n%d\n%sredis:\n  url: %q\n%s", node+1, own, o.RedisURLOf(node), indent(o.RedisYAML))
 	more := ""
@@ -95,7 +95,8 @@ func (o *Options) yaml(node int) string {
 	return b.String()
 }
 
-// indent moves text under a key: its first line to two spaces, the others with it.
+// indent indents a text for its place below a YAML key. The first line gets two spaces, and the other lines are shifted by the same width
+// as the first line.
 func indent(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -114,12 +115,12 @@ func indent(text string) string {
 	return strings.Join(lines, "")
 }
 
-// DatabaseYAML is an entry for DatabasesYAML.
+// DatabaseYAML returns an entry for Options.DatabasesYAML. The entry describes the database db under the given name.
 func DatabaseYAML(name string, db *testsupport.Database) string {
 	return fmt.Sprintf("%s: {driver: %s, dsn: %q}\n", name, db.Driver, db.DSN)
 }
 
-// environment is the tests' own without what baton or systemd would read, and extra.
+// environment returns this process' environment without the variables of baton and systemd, and adds extra.
 func environment(extra []string) []string {
 	var env []string
 	for _, v := range os.Environ() {

@@ -16,14 +16,14 @@ import (
 	"baton/internal/testsupport/child"
 )
 
-// Node is one baton process, or what is left of it.
+// Node is one baton process that runs or has ended.
 type Node struct {
 	ID string
 
 	c          *Cluster
 	t          testing.TB
 	program    string
-	dir        string // which it runs in
+	dir        string // working directory of the process
 	args       []string
 	config     string
 	log        string
@@ -33,11 +33,11 @@ type Node struct {
 	proc    *child.Process
 	url     string
 	frozen  bool
-	ordered bool  // this harness has ended the process
-	from    int64 // where the log of this process begins
+	ordered bool  // the test expects the process to end
+	from    int64 // where the log of the present process begins
 }
 
-// launch starts the process.
+// launch starts the node's process.
 func (n *Node) launch() {
 	n.t.Helper()
 	n.from = int64(len(n.Log()))
@@ -50,11 +50,10 @@ func (n *Node) launch() {
 	}
 }
 
-// started is the line in which a node tells, in either format of the log, where its status
-// page is.
+// started matches the log line with the address of a node's status page, in either format of the log.
 var started = regexp.MustCompile(`\bstarted\b.*"http": ?"([^"]*)"`)
 
-// awaitStarted waits until the node tells where its status page is.
+// awaitStarted waits until the node has logged the address of its status page.
 func (n *Node) awaitStarted() {
 	n.t.Helper()
 	n.c.Await(startWithin, n.ID+" to start", func() bool {
@@ -86,7 +85,17 @@ func (n *Node) Restart() {
 	n.Start()
 }
 
-// Kill ends the process with SIGKILL: a crash. One that has ended stays so.
+// Upgrade ends the node by SIGTERM, as systemd does, and starts it with another program.
+func (n *Node) Upgrade(program string) {
+	n.t.Helper()
+	if code := n.Terminate(startWithin); code != 0 {
+		n.t.Fatalf("%s ended with code %d before its upgrade", n.ID, code)
+	}
+	n.program = program
+	n.Start()
+}
+
+// Kill ends the process with SIGKILL, like a crash. It does nothing if the process has ended.
 func (n *Node) Kill() {
 	n.t.Helper()
 	if n.proc.Exited() {
@@ -105,18 +114,17 @@ func (n *Node) Terminate(timeout time.Duration) int {
 	return n.Wait(timeout)
 }
 
-// Wait waits for the process to end and returns its exit code, or minus the signal
-// that ended it.
+// Wait waits until the process has ended. It returns the exit code, or minus the number of the signal that ended the process.
 func (n *Node) Wait(timeout time.Duration) int {
 	n.t.Helper()
 	if !n.proc.Wait(timeout) {
 		n.t.Fatalf("%s has not ended after %v", n.ID, timeout)
 	}
-	n.ordered = true // it was waited for: its end is no surprise
+	n.ordered = true // the test expected this end
 	return n.proc.Code()
 }
 
-// Freeze stops the process where it is (SIGSTOP): a machine that is paused.
+// Freeze stops the process with SIGSTOP, like a paused machine.
 func (n *Node) Freeze() {
 	n.t.Helper()
 	n.frozen = true
@@ -125,18 +133,18 @@ func (n *Node) Freeze() {
 	}
 }
 
-// Thaw lets a frozen process go on.
+// Thaw lets a frozen process continue.
 func (n *Node) Thaw() {
 	n.t.Helper()
 	n.frozen = false
 	n.Signal(syscall.SIGCONT)
 }
 
-// Signal sends a signal to the process. One that has ended does not mind.
+// Signal sends a signal to the process. It does nothing if the process has ended.
 func (n *Node) Signal(sig syscall.Signal) {
 	n.t.Helper()
 	if n.proc.Exited() {
-		return // its number may be another's by now
+		return // another process may have its process id by now
 	}
 	if sig == syscall.SIGTERM {
 		n.ordered = true
@@ -146,10 +154,10 @@ func (n *Node) Signal(sig syscall.Signal) {
 	}
 }
 
-// Running says whether the process exists, frozen or not.
+// Running reports whether the process exists, frozen or not.
 func (n *Node) Running() bool { return n.proc != nil && !n.proc.Exited() }
 
-// Exited returns the exit code, or minus the signal, of a process that has ended.
+// Exited returns the exit code, or minus the number of the signal, if the process has ended.
 func (n *Node) Exited() (code int, ok bool) {
 	if n.Running() {
 		return 0, false
@@ -157,28 +165,27 @@ func (n *Node) Exited() (code int, ok bool) {
 	return n.proc.Code(), true
 }
 
-// Pid is the process' number.
+// Pid returns the process id.
 func (n *Node) Pid() int { return n.proc.Pid() }
 
-// URL is the address of the status page: http://host:port. It changes at a restart.
+// URL returns the address of the status page: http://host:port. It changes at a restart.
 func (n *Node) URL() string { return n.url }
 
-// Addr is the host:port of the status page.
+// Addr returns the host:port of the status page.
 func (n *Node) Addr() string { return strings.TrimPrefix(n.url, "http://") }
 
-// ConfigPath is the node's configuration file.
+// ConfigPath returns the path of the node's configuration file.
 func (n *Node) ConfigPath() string { return n.config }
 
-// RuntimeDir is the node's $RUNTIME_DIRECTORY, if the options asked for one.
+// RuntimeDir returns the node's $RUNTIME_DIRECTORY, if Options.RuntimeDir is set.
 func (n *Node) RuntimeDir() string { return n.runtimeDir }
 
-// Leading says whether the node answers that it leads. One that is frozen, or
-// gone, does not answer.
+// Leading reports whether the node answers that it leads. A frozen or ended node does not answer.
 func (n *Node) Leading() bool {
 	return n.Answer("/-/leader") == http.StatusOK
 }
 
-// Answer is the HTTP status of a path, or 0 if the node does not answer.
+// Answer returns the HTTP status code of the node's answer to a request for path, or 0 if the node does not answer.
 func (n *Node) Answer(path string) int {
 	resp, err := n.get(path)
 	if err != nil {
@@ -199,13 +206,14 @@ func (n *Node) get(path string) (*http.Response, error) {
 	return n.c.client.Do(req)
 }
 
-// Resident is the memory that the process has in RAM, in bytes.
+// Resident returns the memory that the process has in RAM, in bytes.
 func (n *Node) Resident() int64 { n.t.Helper(); return n.memory("VmRSS:") }
 
-// Anonymous is what the process has written itself of that, in bytes: the rest are pages of the program's file.
+// Anonymous returns how much of the process' memory in RAM the process itself has written, in bytes. The rest of the memory in RAM consists
+// of pages of the program's file.
 func (n *Node) Anonymous() int64 { n.t.Helper(); return n.memory("RssAnon:") }
 
-// Peak is the most memory that the process has had in RAM, in bytes.
+// Peak returns the largest amount of memory that the process has had in RAM so far, in bytes.
 func (n *Node) Peak() int64 { n.t.Helper(); return n.memory("VmHWM:") }
 
 func (n *Node) memory(of string) int64 {
@@ -223,6 +231,6 @@ func (n *Node) memory(of string) int64 {
 			return kib << 10
 		}
 	}
-	n.t.Fatalf("the kernel does not tell the memory of %s", n.ID)
+	n.t.Fatalf("cannot read the memory use of %s from the kernel", n.ID)
 	return 0
 }

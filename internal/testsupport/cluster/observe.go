@@ -9,25 +9,25 @@ import (
 
 // Line is one line of a node's log.
 type Line struct {
-	Time    time.Time // to the millisecond
+	Time    time.Time // with milliseconds
 	Level   string
 	Message string
 	fields  map[string]any
 }
 
-// Text is a field of the line; "" if it is not there or no text.
+// Text returns a text field of the line, or "" if the line has no such text.
 func (l Line) Text(field string) string {
 	s, _ := l.fields[field].(string)
 	return s
 }
 
-// Int is a numeric field of the line; 0 if it is not there or no number.
+// Int returns a numeric field of the line, or 0 if the line has no such number.
 func (l Line) Int(field string) int64 {
 	f, _ := l.fields[field].(float64)
 	return int64(f)
 }
 
-// Log is everything that the node has written to standard error, restarts included.
+// Log returns the text that the node has written to standard error, also before a restart.
 func (n *Node) Log() string { return n.logFrom(0) }
 
 func (n *Node) logFrom(offset int64) string {
@@ -38,7 +38,7 @@ func (n *Node) logFrom(offset int64) string {
 	return string(text[offset:])
 }
 
-// Lines are the lines of the log with that message, or all for "".
+// Lines returns the lines of the log that have the given message. If message is "", it returns all lines.
 func (n *Node) Lines(message string) []Line {
 	var found []Line
 	for _, line := range parseLines(n.Log(), message) {
@@ -49,27 +49,27 @@ func (n *Node) Lines(message string) []Line {
 	return found
 }
 
-// parseLines takes the lines of a log that may have that message. It leaves out what is no line
-// of the log: the output of a panic, half a line.
+// parseLines parses the lines of a log that may have the given message, and skips most lines with other messages. It also skips output that
+// is not a line of the log, such as a panic or half a line.
 func parseLines(text, message string) []Line {
-	plain := !strings.ContainsAny(message, "\"\\\n") // the log has it as it is
+	plain := !strings.ContainsAny(message, "\"\\\n") // the log contains the message without escapes
 	var lines []Line
 	for raw := range strings.Lines(text) {
 		if plain && !strings.Contains(raw, message) {
-			continue // decoding is slow, and tests ask often
+			continue // decoding is slow, and tests read the log often
 		}
 		l := Line{}
 		if json.Unmarshal([]byte(raw), &l.fields) != nil {
 			continue
 		}
 		l.Level, l.Message = l.Text("level"), l.Text("message")
-		l.Time, _ = time.Parse("2006-01-02T15:04:05.000Z0700", l.Text("time")) // zero if it has none
+		l.Time, _ = time.Parse("2006-01-02T15:04:05.000Z0700", l.Text("time")) // zero if the line has no time
 		lines = append(lines, l)
 	}
 	return lines
 }
 
-// Status is what a node answers at /api/v1/status, as far as tests look at it.
+// Status is a node's answer at /api/v1/status. It contains only the fields that tests use.
 type Status struct {
 	NodeID string `json:"node_id"`
 	Role   string `json:"role"` // leading, standby, connecting
@@ -127,7 +127,7 @@ type Run struct {
 	Epoch   int64     `json:"epoch"`
 }
 
-// Status asks the node how everything stands; false if it does not answer.
+// Status asks the node for its status. It returns false if the node does not answer.
 func (n *Node) Status() (Status, bool) {
 	resp, err := n.get("/api/v1/status")
 	if err != nil {

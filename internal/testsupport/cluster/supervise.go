@@ -10,55 +10,54 @@ import (
 )
 
 const (
-	// TermWithin is how long a node may take to obey SIGTERM.
+	// TermWithin is the time in which a node must end after SIGTERM.
 	TermWithin = 10 * time.Second
-	// ExitCannotStop is the code of a leader that cannot stop, and so must die.
+	// ExitCannotStop is the exit code of a leader that cannot stop its work and so must end.
 	ExitCannotStop = 4
 
-	restartAfter = time.Second // as systemd would
-	// stall is how much later than usual a Tick comes on a machine that stands still, and starved
-	// for how long afterwards a leader may find that it cannot stop.
+	restartAfter = time.Second // the same pause as with systemd
+	// stall is the time between two calls of Tick that proves that the machine has paused. In the time starved after such a pause, a leader
+	// may find that it cannot stop its work.
 	stall   = 100 * time.Millisecond
 	starved = 20 * time.Second
-	// exitAfterThaw is how long after SIGCONT a leader may still find that it cannot stop.
+	// exitAfterThaw is the time after SIGCONT in which a leader may still find that it cannot stop.
 	exitAfterThaw = 1500 * time.Millisecond
 )
 
-// Record takes down what happens, and what of it must not.
+// Record records the events of a test, and separately the events that must not happen.
 type Record interface {
 	Add(format string, args ...any)
 	Wrong(format string, args ...any)
 }
 
-// Supervisor starts nodes again that have ended, and tells how they did. It belongs to the
-// test's goroutine, and its units do.
+// Supervisor restarts nodes that have ended, and reports how the nodes ended. Only the test's goroutine may use the Supervisor and its
+// units.
 type Supervisor struct {
 	Units []*Unit
-	// CannotStop counts the exits with that code soon after SIGSTOP, or after the machine stood still.
+	// CannotStop counts the exits with the code ExitCannotStop soon after SIGSTOP, or soon after the machine has paused.
 	CannotStop int
-	// Moved is told where a node is found from now on, "" for nowhere.
+	// Moved is called with the new URL of a node, or with "" if the node has no URL.
 	Moved func(id, url string)
 
 	record  Record
-	ticked  time.Time // last
-	stalled time.Time // when the machine last stood still, by the time between two ticks
+	ticked  time.Time // time of the last Tick
+	stalled time.Time // when the machine last paused, as the time between two ticks shows
 }
 
-// Unit is a node and what its supervisor knows of it.
+// Unit is a node with the facts that its supervisor knows about it.
 type Unit struct {
 	*Node
-	// Up and Down are when its processes began and ended: as many of both while none
-	// runs, else one more of Up.
+	// Up and Down contain the times when the node's processes have started and ended. Up has one entry more while a process runs.
 	Up, Down []time.Time
 
 	s      *Supervisor
 	frozen bool
 	thawed time.Time
 	killed bool
-	termed time.Time // zero: not asked to end
+	termed time.Time // when the node was asked to end; zero if it was not
 }
 
-// Supervise looks after the nodes of a cluster, which may exit, from now on.
+// Supervise supervises the nodes of a cluster from now on. A node may also end by itself, see Options.MayExit.
 func Supervise(c *Cluster, r Record) *Supervisor {
 	s := &Supervisor{record: r, Moved: func(string, string) {}}
 	for _, n := range c.Nodes {
@@ -67,13 +66,13 @@ func Supervise(c *Cluster, r Record) *Supervisor {
 	return s
 }
 
-// Tick looks after the nodes once: it tells how they ended, and starts them again.
+// Tick checks all nodes once: it reports how nodes have ended, and restarts the ended nodes after a short pause.
 func (s *Supervisor) Tick() {
 	began := time.Now()
 	if !s.ticked.IsZero() && began.Sub(s.ticked) > stall {
 		s.stalled = began
 	}
-	defer func() { s.ticked = time.Now() }() // a start takes its time
+	defer func() { s.ticked = time.Now() }() // set last, because a start takes time
 	for _, u := range s.Units {
 		now := time.Now()
 		switch {
@@ -95,7 +94,7 @@ func (s *Supervisor) Tick() {
 	}
 }
 
-// ended tells how a node's process ended, and whether it may have.
+// ended records how a node's process has ended. An end that was not allowed is recorded as an event that must not happen.
 func (s *Supervisor) ended(u *Unit) {
 	s.Moved(u.ID, "")
 	code, _ := u.Exited()
@@ -115,8 +114,8 @@ func (s *Supervisor) ended(u *Unit) {
 	s.record.Add("%s", how)
 }
 
-// Standing is a unit, or the next one that runs: whoever is down already cannot be broken
-// any more.
+// Standing returns the unit i if its node runs, otherwise the next unit whose node runs. A test cannot break a node that is down already.
+// The result place is the index of the returned unit.
 func (s *Supervisor) Standing(i int) (unit *Unit, place int) {
 	for range s.Units {
 		if !s.Units[i].Running() {
@@ -126,15 +125,14 @@ func (s *Supervisor) Standing(i int) (unit *Unit, place int) {
 	return s.Units[i], i
 }
 
-// Kill crashes the node.
+// Kill ends the node with SIGKILL, like a crash.
 func (u *Unit) Kill() {
 	u.killed = true
 	u.s.Moved(u.ID, "")
 	u.Node.Kill()
 }
 
-// Term tells the node to end in order, once: asked twice it would be killed, as programs
-// are.
+// Term asks the node to end in order. It asks only once, because a second SIGTERM would kill the node.
 func (u *Unit) Term() {
 	if u.Running() && !u.frozen && u.termed.IsZero() {
 		u.termed = time.Now()
@@ -142,22 +140,22 @@ func (u *Unit) Term() {
 	}
 }
 
-// Freeze stops the node where it is.
+// Freeze stops the node's process with SIGSTOP.
 func (u *Unit) Freeze() {
 	u.frozen = true
 	u.Node.Freeze()
 }
 
-// Thaw lets it go on.
+// Thaw lets a frozen node continue.
 func (u *Unit) Thaw() {
 	u.Node.Thaw()
-	if u.frozen { // not, if it was killed and started again
+	if u.frozen { // false if the node was killed and restarted
 		u.frozen, u.thawed = false, time.Now()
 	}
 }
 
-// StepDown has the leader step down, by a command on this node, whose way to Redis may be
-// broken just now, and returns what that said. Any goroutine may call it.
+// StepDown runs the command `baton stepdown` with this node's configuration, so that the leader steps down. It returns the command's
+// output. The node's connection to Redis may be broken at that moment. Any goroutine may call StepDown.
 func (n *Node) StepDown(ctx context.Context, args ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
 	defer cancel()

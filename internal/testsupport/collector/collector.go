@@ -1,5 +1,5 @@
-// Package collector is a collector of traces for tests: a real server that decodes what it is sent by the
-// published schema of OTLP, and refuses what that does not know.
+// Package collector contains a collector of OpenTelemetry traces for tests. It is a real server: it decodes requests with the published
+// schema of OTLP, and rejects fields that are not in the schema.
 package collector
 
 import (
@@ -22,26 +22,26 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// Span is one that was sent, with its attributes as texts.
+// Span is a span that the collector has received, with its attributes as texts.
 type Span struct {
 	*tracepb.Span
 	Attributes map[string]string
 	Resource   map[string]string
 }
 
-// ID is the span's, in hexadecimal digits.
+// ID returns the span's ID in hexadecimal digits.
 func (s Span) ID() string { return hex.EncodeToString(s.SpanId) }
 
-// TraceID is the trace's.
+// TraceID returns the trace's ID in hexadecimal digits.
 func (s Span) TraceID() string { return hex.EncodeToString(s.TraceId) }
 
-// ParentID is that of the span that it is a child of; "" of none.
+// ParentID returns the ID of the parent span, or "" if there is no parent.
 func (s Span) ParentID() string { return hex.EncodeToString(s.ParentSpanId) }
 
-// Failed reports whether the span is that of something that has failed.
+// Failed reports whether the span's work has failed.
 func (s Span) Failed() bool { return s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR }
 
-// Collector is a collector of traces.
+// Collector is a server that collects traces.
 type Collector struct {
 	URL string // the endpoint for all signals
 
@@ -52,7 +52,7 @@ type Collector struct {
 	before http.HandlerFunc
 }
 
-// Start starts a collector, which ends with the test.
+// Start starts a collector, which stops at the test's end.
 func Start(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{t: t}
@@ -62,33 +62,33 @@ func Start(t testing.TB) *Collector {
 	return c
 }
 
-// Answer has something else answer from now on; nil: the collector itself again.
+// Answer makes the handler with answer all further requests. If with is nil, the collector itself answers again.
 func (c *Collector) Answer(with http.HandlerFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.before = with
 }
 
-// Spans are those that were sent so far, in that order.
+// Spans returns the spans that the collector has received so far, in the order of their arrival.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// Named are the spans of a name.
+// Named returns the spans with the given name.
 func (c *Collector) Named(name string) []Span {
 	return slices.DeleteFunc(c.Spans(), func(s Span) bool { return s.Name != name })
 }
 
-// Headers are those of every request.
+// Headers returns the headers of every request.
 func (c *Collector) Headers() []http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.heads)
 }
 
-// ServeHTTP takes spans.
+// ServeHTTP implements [http.Handler]. It accepts spans.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.heads = append(c.heads, r.Header.Clone())
@@ -130,7 +130,7 @@ func decode(r *http.Request) ([]Span, error) {
 	return Decode(body)
 }
 
-// Decode reads the body of a request.
+// Decode returns the spans in the body of a request.
 func Decode(body []byte) (spans []Span, err error) {
 	var tree any
 	numbers := json.NewDecoder(bytes.NewReader(body))
@@ -144,7 +144,7 @@ func Decode(body []byte) (spans []Span, err error) {
 	if body, err = json.Marshal(tree); err != nil {
 		return nil, err
 	}
-	var data tracepb.TracesData // has the fields of a request
+	var data tracepb.TracesData // has the same fields as a request
 	if err := protojson.Unmarshal(body, &data); err != nil {
 		return nil, err
 	}
@@ -158,8 +158,8 @@ func Decode(body []byte) (spans []Span, err error) {
 	return spans, nil
 }
 
-// toProtoJSON turns the encoding of OTLP into that of protobuf, which it differs from by ids in hexadecimal digits;
-// and holds it to what else its own rules say: integers of 64 bits are texts, enumerations numbers.
+// toProtoJSON converts the JSON encoding of OTLP to the JSON encoding of protobuf, whose ids are not hexadecimal. It also checks further
+// rules of OTLP: 64-bit integers are texts, and enumerations are numbers.
 func toProtoJSON(node any) error {
 	switch n := node.(type) {
 	case []any:

@@ -1,6 +1,6 @@
-// Package fakelock is an election's store in memory, with every fault a network
-// can have, for tests of time logic inside a synctest bubble. It proves nothing
-// about Redis: the conformance suite in locktest runs against both.
+// Package fakelock contains a store in memory for the lock of an election. This store can have every fault of a network. It is for tests of
+// time logic inside a bubble of testing/synctest. Such tests prove nothing about Redis, so the conformance suite in package locktest runs
+// against this store and against Redis.
 package fakelock
 
 import (
@@ -12,17 +12,17 @@ import (
 	"baton/internal/elector"
 )
 
-// Fault is what happens to one request. The zero Fault is a network without delay.
+// Fault says what happens to one request. The zero Fault means that the network works without delay.
 type Fault struct {
-	Before      time.Duration // on its way to the store; it is applied even if the caller has given up
-	After       time.Duration // on its way back
+	Before      time.Duration // delay before the store; the request is applied even if the caller has given up
+	After       time.Duration // delay of the reply
 	LoseRequest bool          // never applied, never answered
 	LoseReply   bool          // applied, never answered
 	Refuse      bool          // answered with elector.ErrRefused, not applied
 	Deaf        bool          // the caller ignores its ctx until the reply comes (a driver that hangs)
 }
 
-// Store is the lock's one truth, shared by the nodes of a test.
+// Store is the state of the lock that the nodes of a test share.
 type Store struct {
 	ttl time.Duration
 
@@ -32,10 +32,10 @@ type Store struct {
 	expires time.Time
 	freed   time.Time // when the last leader released the lock, or renewed it for the last time
 	epoch   int64
-	// Incarnations are counted from 1. What confirmed is, somebody has won or
-	// renewed in; 0 says that the store knows of no term.
+	// incarnation counts the starts of the store, from 1. confirmed is the incarnation in which a node last won or renewed the lock; 0
+	// means that the store knows no term.
 	incarnation, confirmed int
-	accidents              int // restarts and losses of data
+	accidents              int // number of restarts and losses of data
 	quarantined            int // the incarnation whose quarantine has begun
 	quarantine             time.Time
 	reserved               string
@@ -43,14 +43,14 @@ type Store struct {
 	order                  elector.Order
 	orderFor               string
 	hints                  []chan elector.Hint
-	owners                 []string // every owner that ever won, in order
+	owners                 []string // every owner that has won, in order
 }
 
 // NewStore makes an empty store whose leases last ttl.
 func NewStore(ttl time.Duration) *Store { return &Store{ttl: ttl, incarnation: 1} }
 
-// Node is the lock as node id sees it. fault is asked once for every request; nil
-// means none. op is acquire, renew, release or raise.
+// Node returns the lock for the node with this id. The function fault is called once for every request, and returns the fault of the
+// request; if fault is nil, no request has a fault. The argument op of fault is "acquire", "renew", "release" or "raise".
 func (s *Store) Node(id string, fault func(op string) Fault) *Node {
 	if fault == nil {
 		fault = func(string) Fault { return Fault{} }
@@ -58,7 +58,7 @@ func (s *Store) Node(id string, fault func(op string) Fault) *Node {
 	return &Node{store: s, id: id, fault: fault}
 }
 
-// Hints returns a channel on which the store tells of releases and orders.
+// Hints returns a channel on which the store announces releases and orders.
 func (s *Store) Hints() <-chan elector.Hint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Store) Hints() <-chan elector.Hint {
 	return c
 }
 
-// Holder returns the owner and node that hold the lock now, or "".
+// Holder returns the owner value and the node of the term that holds the lock now, or "" if the lock is free.
 func (s *Store) Holder() (owner, node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,14 +75,14 @@ func (s *Store) Holder() (owner, node string) {
 	return s.owner, s.node
 }
 
-// Owners lists every owner that has won, in order.
+// Owners returns the owner value of every term so far, in the order of the terms.
 func (s *Store) Owners() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.owners...)
 }
 
-// Steal gives the lock to a foreign owner, as an operator's SET would.
+// Steal gives the lock to a foreign owner, as an operator could do by the command SET.
 func (s *Store) Steal(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Store) empty() {
 	s.accidents++
 }
 
-// Restart is a crash of the store: with its data, or without.
+// Restart imitates a crash and a new start of the store. The store keeps its data only if the argument data is true.
 func (s *Store) Restart(data bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,14 +114,14 @@ func (s *Store) Restart(data bool) {
 	}
 }
 
-// Forge sends a hint that nothing stands behind.
+// Forge sends the nodes a hint that is not true.
 func (s *Store) Forge(h elector.Hint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tell(h)
 }
 
-// Order asks the current leader for o.
+// Order gives the order o, for example to step down, to the current leader.
 func (s *Store) Order(o elector.Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +144,7 @@ func (s *Store) expire() {
 	}
 }
 
-// quarantines reports whether no new owner may win, because a leader that the
-// store has forgotten may still trust its lease.
+// quarantines reports whether no new owner may win the lock yet, because a leader that the store has forgotten may still trust its lease.
 func (s *Store) quarantines(floor int64) bool {
 	if s.confirmed == s.incarnation || s.epoch == 0 && s.quarantined == 0 && floor == 0 {
 		return false
@@ -156,7 +155,7 @@ func (s *Store) quarantines(floor int64) bool {
 	return time.Now().Before(s.quarantine)
 }
 
-// Node is one node's handle on a Store.
+// Node is the lock of a Store, as one node uses it.
 type Node struct {
 	store *Store
 	id    string
@@ -165,7 +164,7 @@ type Node struct {
 
 var errNoReply = errors.New("fakelock: no reply")
 
-// roundTrip carries one request to the store and back, with the node's fault.
+// roundTrip sends one request of a node to the store and returns the reply. The node's fault may delay, lose or refuse the request.
 func roundTrip[T any](ctx context.Context, n *Node, op string, apply func() (T, error)) (T, error) {
 	type reply struct {
 		value T
@@ -246,15 +245,14 @@ func (n *Node) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 	s.mu.Unlock()
 	return roundTrip(ctx, n, "renew", func() (elector.Order, error) {
 		if s.confirmed != s.incarnation && sent != s.accidents {
-			// It has been under way since before, and others may have led meanwhile. Who
-			// still leads asks again.
+			// The request was sent before the restart, and others may have led since then. A node that still leads asks again.
 			return elector.Order{}, elector.ErrRefused
 		}
 		if s.owner != owner {
 			if s.owner != "" || s.confirmed == s.incarnation || s.epoch > epoch {
 				return elector.Order{}, elector.ErrLost
 			}
-			s.owner, s.node = owner, n.id // the store had lost it
+			s.owner, s.node = owner, n.id // the store had lost the term
 		}
 		s.epoch, s.confirmed = max(s.epoch, epoch), s.incarnation
 		s.expires = time.Now().Add(s.ttl)

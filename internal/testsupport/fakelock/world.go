@@ -11,7 +11,8 @@ import (
 	"baton/internal/elector"
 )
 
-// World is what a model test checks against: who acts, and under which epoch.
+// World checks the guarantees of an election in a test. It records which node acts, and under which epoch. It reports an error if two nodes
+// act at the same time, or if an epoch is not higher than the epochs before.
 type World struct {
 	t     *testing.T
 	seed  uint64
@@ -19,28 +20,29 @@ type World struct {
 
 	mu     sync.Mutex
 	acting map[string]int64
-	last   int64 // the highest epoch that ever acted
+	last   int64 // the highest epoch under which a node has acted
 	terms  int
 }
 
-// NewWorld is one in which nothing has happened. Work takes up to drain to end.
+// NewWorld returns a World in which no node has acted. The work of a term may take up to the time drain to end, after its context has
+// ended.
 func NewWorld(t *testing.T, seed uint64, drain time.Duration) *World {
 	return &World{t: t, seed: seed, drain: drain, acting: map[string]int64{}}
 }
 
-// Terms is how many terms there were.
+// Terms returns the number of terms so far.
 func (w *World) Terms() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.terms
 }
 
-// Act is the work of a term. A node acts from the moment its work starts until it has returned.
+// Act imitates the work of a term. The node counts as acting until Act returns.
 func (w *World) Act(ctx context.Context, id string, term *elector.Term) error {
 	w.enter(id, term.Epoch())
 	defer w.leave(id)
 	if rng := rand.New(rand.NewPCG(uint64(term.Epoch()), 2)); rng.IntN(4) == 0 {
-		select { // work that ends by itself
+		select { // the work ends by itself
 		case <-ctx.Done():
 		case <-time.After(time.Duration(rng.Int64N(int64(20 * time.Second)))):
 			return nil

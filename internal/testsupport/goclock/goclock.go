@@ -1,4 +1,4 @@
-// Package goclock builds Go programs whose wall clock a test steps while they run.
+// Package goclock builds Go programs whose wall clock a test can step while the programs run.
 package goclock
 
 import (
@@ -14,15 +14,12 @@ import (
 	"time"
 )
 
-// Env names the file that says by how many seconds the wall clock is off of a
-// program that was built with [Overlay]: one number of eight bytes, in the
-// machine's own order. Without it in its environment a program keeps its time.
+// Env is the environment variable with the path of the clock file, for programs that were built with [Overlay]. The file contains the
+// offset of the wall clock in seconds, as one native integer of eight bytes. Without the variable a program uses the true time.
 const Env = "STEPPED_CLOCK_FILE"
 
-// goClock looks into that file whenever anybody asks for the time: the wall clock steps
-// while the program runs, and the monotonic clock goes on as if nothing had happened. The
-// file is mapped into memory, because the runtime asks for the time where no system call
-// is allowed.
+// goClock reads the clock file whenever the program asks for the time. So the wall clock steps while the program runs, but the monotonic
+// clock does not step. The file is mapped into memory, because the runtime reads the time where no system call is allowed.
 const goClock = `package time
 
 import (
@@ -57,8 +54,8 @@ func skewSeconds() int64 {
 }
 `
 
-// Step makes the wall clocks of the programs that look into that file true time
-// plus d, in whole seconds. The file is made if it is not there.
+// Step sets the wall clocks of the programs that read the file at path to the true time plus d, in whole seconds. It creates the file if
+// the file does not exist.
 func Step(path string, d time.Duration) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -68,9 +65,9 @@ func Step(path string, d time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// Overlay writes into dir what "go build -overlay PATH" wants, to build a program
-// whose standard library is the real one but for the function that tells the wall clock.
-// libfaketime does not reach Go programs: they ask the kernel themselves.
+// Overlay writes into dir the files that "go build -overlay PATH" needs to build a program that reads its wall clock from the clock file.
+// The rest of the standard library does not change. libfaketime does not work with Go programs, because these programs read the time
+// without the C library.
 func Overlay(dir string) (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -84,7 +81,7 @@ func Overlay(dir string) (path string, err error) {
 	const read = "\tsec, nsec, mono := runtimeNow()\n"
 	head, now, found := bytes.Cut(source, []byte("\nfunc Now() Time {\n"+read))
 	if !found {
-		return "", fmt.Errorf("time.Now of this Go does not begin with %q: see how it reads the clock", read)
+		return "", fmt.Errorf("the code of time.Now in this Go version does not begin with %q: check how it reads the clock", read)
 	}
 	skewed := fmt.Sprintf("%s\nfunc Now() Time {\n%s\tsec += skewSeconds()\n%s", head, read, now)
 	replaced := map[string]string{}

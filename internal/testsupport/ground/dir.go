@@ -12,19 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix is short: the path of a Unix socket has 107 bytes, and the name of a test is long.
+// prefix is short, because the path of a Unix socket has at most 107 bytes, and the name of a test is long.
 const prefix = "bt-"
 
-// Dir is a temporary directory that every user can walk to: servers run as users of their
-// own. An flock marks it as in use, so that a later process finds and removes what a killed
-// one left behind.
+// Dir is a temporary directory that every user can enter, because servers run as users of their own. A Dir in use is locked by flock, so
+// that a later process finds and removes the directories of a killed process.
 type Dir struct {
 	Path string
 	lock *os.File
 }
 
-// New makes a directory on a disk, below parent or, if that is empty, below the system's
-// temporary directory.
+// New makes a directory on a disk, below parent. If parent is empty, New uses the system's temporary directory.
 func New(parent, name string) (*Dir, error) {
 	if parent == "" {
 		parent = disk()
@@ -33,9 +31,8 @@ func New(parent, name string) (*Dir, error) {
 	return newDir(parent, name)
 }
 
-// NewInMemory makes a directory in memory if there is room, else on a disk. Memory survives a
-// SIGKILL as a disk does, and what one server writes makes no other wait. Memory may forbid
-// the execution of programs.
+// NewInMemory makes a directory in memory if there is enough memory, otherwise on a disk. Files in memory also survive a SIGKILL of a
+// server, and servers do not wait for each other's writes. Programs in the directory may not be executable.
 func NewInMemory(name string) (*Dir, error) {
 	parent := memory()
 	if parent == "" {
@@ -69,10 +66,10 @@ func (d *Dir) Fail(err error) error {
 	return err
 }
 
-// Data makes the directory of what a server keeps, and gives it to cred.
+// Data makes the directory for a server's data, which belongs to the user cred.
 func (d *Dir) Data(cred *syscall.Credential) (string, error) { return d.Owned("data", cred) }
 
-// Owned makes a directory that belongs to cred, or to this process if that is nil.
+// Owned makes a directory that belongs to the user cred. If cred is nil, the directory belongs to the user of this process.
 func (d *Dir) Owned(name string, cred *syscall.Credential) (string, error) {
 	path := filepath.Join(d.Path, name)
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -86,7 +83,7 @@ func (d *Dir) Owned(name string, cred *syscall.Credential) (string, error) {
 	return path, nil
 }
 
-// Remove is best effort: a later process sweeps what stays.
+// Remove removes the directory. It ignores errors, because a later process removes what is left.
 func (d *Dir) Remove() {
 	removeSharedMemory(d.Path)
 	_ = os.RemoveAll(d.Path)
@@ -95,8 +92,8 @@ func (d *Dir) Remove() {
 	}
 }
 
-// Sweep removes the directories below parent whose process is gone. The age protects one
-// that another process has made and not yet locked.
+// Sweep removes the directories below parent whose process has ended. It keeps a young directory, because another process may have made it
+// and not locked it yet.
 func Sweep(parent string) {
 	dirs, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
@@ -118,7 +115,7 @@ func Sweep(parent string) {
 	}
 }
 
-// disk is a temporary directory that every user can walk to.
+// disk returns a temporary directory whose path every user may enter.
 func disk() string {
 	if dir := os.TempDir(); traversable(dir) {
 		return dir
@@ -126,8 +123,8 @@ func disk() string {
 	return "/tmp"
 }
 
-// memory is the directory in memory of this run, or "" if there is no room: all servers of
-// tests that run at a time take about one GiB.
+// memory returns this run's directory in memory, or "" if there is not enough memory. The servers of all tests that run at the same time
+// need about one GiB.
 func memory() string {
 	const enough = 6 << 30
 	parent := os.Getenv(memoryEnv)
@@ -150,7 +147,7 @@ func memory() string {
 	return parent
 }
 
-// traversable reports whether every user can walk to dir.
+// traversable reports whether every user may enter dir and the directories above it.
 func traversable(dir string) bool {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// The environment of a run: its directories on a disk and in memory.
+// These environment variables contain the paths of the directories of a run: one on a disk, and one in memory.
 const (
 	runEnv    = "BATON_TEST_RUN"
 	memoryEnv = "BATON_TEST_MEMORY"
 )
 
-// Run is the ground of all test processes of one run.
+// Run contains the directories that all test processes of one run share.
 type Run struct{ disk, memory *Dir }
 
 // NewRun makes the directories of a run.
@@ -31,20 +31,20 @@ func NewRun() (*Run, error) {
 	return &Run{disk: d, memory: m}, nil
 }
 
-// Env is what the processes of the run need in their environment. All that they leave in a
-// temporary directory is in the run's.
+// Env returns the environment variables that the processes of the run need. With these variables the temporary files of the processes are
+// in the run's directory.
 func (r *Run) Env() []string {
 	return []string{"TMPDIR=" + r.disk.Path, runEnv + "=" + r.disk.Path, memoryEnv + "=" + r.memory.Path}
 }
 
-// Disk is the run's directory on a disk.
+// Disk returns the run's directory on a disk.
 func (r *Run) Disk() string { return r.disk.Path }
 
-// Remove removes the ground with all that is in it.
+// Remove removes the directories of the run.
 func (r *Run) Remove() { r.disk.Remove(); r.memory.Remove() }
 
-// Once returns a directory that all processes of a run share. The first that asks for the
-// name fills it; the others wait for that. Outside a run there is none: ok is false.
+// Once returns a directory that all processes of a run share. The first process that asks for the name calls fill; the other processes wait
+// until fill returns. Outside of a run, the result ok is false, and fill is not called.
 func Once(name string, fill func(dir string) error) (path string, ok bool, err error) {
 	run := os.Getenv(runEnv)
 	if run == "" {
@@ -63,7 +63,7 @@ func Once(name string, fill func(dir string) error) (path string, ok bool, err e
 		return path, true, err
 	}
 	half := path + ".half"
-	if err := os.RemoveAll(half); err != nil { // of one that was killed
+	if err := os.RemoveAll(half); err != nil { // left by a killed process
 		return "", true, err
 	}
 	if err := os.Mkdir(half, 0o755); err != nil {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeSharedMemory removes the System V segments of the PostgreSQL servers in dir that were
-// killed by force: a machine has only so many of them.
+// removeSharedMemory removes the System V segments of killed PostgreSQL servers in dir, because the number of segments on a machine is
+// limited.
 func removeSharedMemory(dir string) {
 	for _, pattern := range []string{"data", "*/data"} {
-		servers, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a constant: no error
+		servers, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a constant, so Glob returns no error
 		for _, data := range servers {
 			id, ok := SharedMemory(data)
 			if !ok {
@@ -27,8 +27,8 @@ func removeSharedMemory(dir string) {
 	}
 }
 
-// SharedMemory is the id of the segment that a PostgreSQL noted in its lock file. It removes
-// the file when it ends in order.
+// SharedMemory returns the id of the shared memory segment that a PostgreSQL has recorded in its lock file. PostgreSQL removes the lock
+// file when it ends in order.
 func SharedMemory(dataDir string) (id int, ok bool) {
 	b, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
 	if err != nil {
@@ -38,7 +38,7 @@ func SharedMemory(dataDir string) (id int, ok bool) {
 	if len(lines) < 7 {
 		return 0, false
 	}
-	key := strings.Fields(lines[6]) // key and id
+	key := strings.Fields(lines[6]) // the line contains key and id
 	if len(key) != 2 {
 		return 0, false
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// unifiedMount is where control groups of version 2 are: /sys/fs/cgroup, or a
-// directory in it where version 1 is in use, too.
+// unifiedMount returns the directory of control groups of version 2: /sys/fs/cgroup, or a directory in it if the system also uses version
+// 1.
 func unifiedMount() (string, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -29,8 +29,8 @@ func unifiedMount() (string, error) {
 	return "", errors.New("no control group hierarchy of version 2 is mounted here; systemd in a host needs one")
 }
 
-// removeGroup removes a group with those below it. The dead leave theirs a moment
-// after they have been waited for.
+// removeGroup removes a control group and the groups below it. It tries for a while, because a dead process leaves its group only a moment
+// after the wait for the process has returned.
 func removeGroup(dir string) error {
 	var err error
 	for range 200 {
@@ -42,7 +42,7 @@ func removeGroup(dir string) error {
 			return nil
 		})
 		for _, d := range slices.Backward(dirs) {
-			_ = syscall.Rmdir(d) // told by the last, if it matters
+			_ = syscall.Rmdir(d) // only the error of the last group counts
 		}
 		if _, err = os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			return nil

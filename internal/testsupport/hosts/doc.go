@@ -1,6 +1,5 @@
-// Package hosts boots small Linux hosts for tests: systemd as PID 1 in namespaces,
-// over an overlay of one root file system, on a network whose every link can be cut,
-// delayed and made lossy, each way by itself.
+// Package hosts boots small Linux hosts for tests. Each host runs systemd as PID 1 in namespaces, on an overlay of one root file system. A
+// test can cut or delay every direction of every link in the network, and can make it lose packets.
 //
 //	func TestMain(m *testing.M) { hosts.Main(m) }
 //
@@ -13,20 +12,19 @@
 //
 // # What holds it together
 //
-// Main runs the tests in a second process, which is PID 1 of namespaces of its own.
-// When that one ends, however it ends, the kernel ends every process of every host
-// and takes mounts, networks and disks (which are in memory) with it. The first
-// process only waits; it removes a directory and a control group afterwards, or the
-// next run does. So a panic, a Ctrl-C and a SIGKILL leave nothing in the machine.
+// Main runs the tests in a second process, which is PID 1 of its own namespaces. However the second process ends, the kernel then ends
+// every process of every host, and removes the mounts, networks and disks, because they are in memory. The first process only waits.
+// Afterwards the first process removes a directory and a control group; if it cannot remove them, the next run removes them. So a panic, a
+// Ctrl-C and a SIGKILL leave nothing on the machine.
 //
 //	test binary ── waits
 //	└─ the same binary, PID 1 of its own namespaces: tests, switch, servers
 //	   ├─ systemd, PID 1 of host a
 //	   └─ systemd, PID 1 of host b
 //
-// The switch is this process: every machine's eth0 is a TAP device whose other end is
-// read here, for many kernels have no netem. The tests have a port in it, too.
+// The second process is also the network switch: every machine's eth0 is a TAP device, and the switch reads the other end of it. The
+// package does not use netem, because many kernels do not contain it. The tests also have a port in the switch.
 //
-// It takes root, a control group hierarchy of version 2 (beside version 1 will do) and
-// a root file system in $BATON_LAB/base, which scripts/test-rootfs makes.
+// It needs root, a control group hierarchy of version 2 (also beside version 1), and a root file system in $BATON_LAB/base, which
+// scripts/test-rootfs makes.
 package hosts

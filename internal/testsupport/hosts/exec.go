@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Result is how a command in a host ended.
+// Result is the output and the exit code of a command in a host.
 type Result struct {
 	Stdout, Stderr string
-	Code           int // minus the signal, if one ended it
+	Code           int // or minus the number of the signal that ended the command
 }
 
-// Run runs a command in the host, as root, and returns however it ends.
+// Run runs a command in the host as root. It returns the result also if the command fails.
 func (h *Host) Run(argv ...string) Result {
 	h.lab.t.Helper()
 	return h.run("", argv)
 }
 
-// Must is the output of a command that succeeds.
+// Must runs a command and returns its output. It fails the test if the command fails.
 func (h *Host) Must(argv ...string) string {
 	h.lab.t.Helper()
 	r := h.run("", argv)
@@ -31,19 +31,19 @@ func (h *Host) Must(argv ...string) string {
 	return r.Stdout
 }
 
-// Shell runs lines of a shell that must succeed.
+// Shell runs a shell script and returns its output. It fails the test if the script fails.
 func (h *Host) Shell(script string) string {
 	h.lab.t.Helper()
 	return h.Must("/bin/sh", "-ec", script)
 }
 
-// Write writes a file, making the directories that it lacks.
+// Write writes a file, and makes the missing directories of its path.
 func (h *Host) Write(path, content string) {
 	h.lab.t.Helper()
 	h.WriteMode(path, content, "0644")
 }
 
-// WriteMode is Write with a mode, as chmod takes it.
+// WriteMode is like Write with a file mode, such as "0600".
 func (h *Host) WriteMode(path, content, mode string) {
 	h.lab.t.Helper()
 	r := h.run(content, []string{"/bin/sh", "-ec", `mkdir -p "${0%/*}"; rm -f "$0"; (umask 077; cat >"$0"); chmod "$1" "$0"`, path, mode})
@@ -52,7 +52,7 @@ func (h *Host) WriteMode(path, content, mode string) {
 	}
 }
 
-// Read is the content of a file; false if there is none.
+// Read returns the content of a file. It returns false if the file does not exist.
 func (h *Host) Read(path string) (string, bool) {
 	h.lab.t.Helper()
 	r := h.Run("cat", path)
@@ -73,7 +73,7 @@ func (h *Host) run(stdin string, argv []string) Result {
 	return r
 }
 
-// command is a command in all namespaces of the host, with an environment of its own.
+// command returns a command that runs in all namespaces of the host, with its own environment.
 func (h *Host) command(argv []string) *exec.Cmd {
 	if h.init == nil {
 		h.lab.t.Fatalf("host %s is off", h.Name)
@@ -85,13 +85,13 @@ func (h *Host) command(argv []string) *exec.Cmd {
 	return exec.Command("nsenter", append(enter, argv...)...)
 }
 
-// Property is what systemctl show says of a unit.
+// Property returns a property of a systemd unit, as `systemctl show` prints it.
 func (h *Host) Property(unit, name string) string {
 	h.lab.t.Helper()
 	return strings.TrimSpace(h.Must("systemctl", "show", "--value", "--property="+name, unit))
 }
 
-// MainPid is the number, in the host, of a service's main process.
+// MainPid returns the process id of a service's main process, as the host sees it.
 func (h *Host) MainPid(unit string) int {
 	h.lab.t.Helper()
 	pid, err := strconv.Atoi(h.Property(unit, "MainPID"))
@@ -101,11 +101,11 @@ func (h *Host) MainPid(unit string) int {
 	return pid
 }
 
-// Journal is what a unit has logged, without times.
+// Journal returns the log of a unit, without times.
 func (h *Host) Journal(unit string) string {
 	h.lab.t.Helper()
 	return h.Must("journalctl", "--no-pager", "--output=cat", "--unit="+unit)
 }
 
-// String is the name, for messages.
+// String returns the host's name and address, for messages.
 func (h *Host) String() string { return fmt.Sprintf("host %s (%s)", h.Name, h.Addr) }

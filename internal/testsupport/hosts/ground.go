@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enterGround makes the second process at home in its namespaces.
+// enterGround prepares the namespaces of the second process, which runs the tests. It returns the data that the first process has passed.
 func enterGround() (*base, error) {
 	b := &base{}
 	if err := json.Unmarshal([]byte(os.Getenv(envSpec)), b); err != nil {
@@ -19,14 +19,14 @@ func enterGround() (*base, error) {
 			return nil, err
 		}
 	}
-	// Nothing that is mounted from here on is seen outside.
+	// From now on, mounts are invisible outside of the namespace.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("make mounts private: %w", err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return nil, fmt.Errorf("mount /proc: %w", err)
 	}
-	// Disks of hosts are here, and the tests' temporary files: gone with the last process.
+	// The disks of hosts and the tests' temporary files are in this memory, which vanishes with the last process.
 	if err := unix.Mount("tmpfs", b.Dir, "tmpfs", 0, "mode=755"); err != nil {
 		return nil, fmt.Errorf("mount memory on %s: %w", b.Dir, err)
 	}

@@ -14,17 +14,17 @@ import (
 // Host is one small machine with systemd as its PID 1.
 type Host struct {
 	Name string
-	Addr string // in the network of the lab
+	Addr string // address in the network of the lab
 
 	lab    *Lab
 	at     *machine
 	disk   string
 	cgroup string
-	init   *exec.Cmd     // nil: switched off
-	ended  chan struct{} // closed when init has been waited for
+	init   *exec.Cmd     // nil if the host is off
+	ended  chan struct{} // closed after the wait for init has returned
 }
 
-// Host boots a host of that name. It is switched off and forgotten at the test's end.
+// Host boots a host with that name. At the test's end the host is switched off and removed.
 func (l *Lab) Host(name string) *Host {
 	l.t.Helper()
 	h := l.hostOff(name)
@@ -32,7 +32,7 @@ func (l *Lab) Host(name string) *Host {
 	return h
 }
 
-// Hosts boots several at once.
+// Hosts boots several hosts in parallel.
 func (l *Lab) Hosts(names ...string) []*Host {
 	l.t.Helper()
 	var all []*Host
@@ -68,7 +68,7 @@ func (l *Lab) hostOff(name string) *Host {
 	return h
 }
 
-// Boot switches the host on and returns when its systemd has started everything.
+// Boot switches the host on, and returns when systemd has started all units.
 func (h *Host) Boot() {
 	h.lab.t.Helper()
 	h.powerOn()
@@ -94,7 +94,7 @@ func (h *Host) powerOn() {
 		t.Fatal(err)
 	}
 	defer console.Close()
-	const inheritedAs = 3 // the first of ExtraFiles
+	const inheritedAs = 3 // the file descriptor of the first of ExtraFiles
 	spec, err := json.Marshal(hostSpec{Name: h.Name, Base: ground.Root, Disk: h.disk, NetNS: inheritedAs})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func (h *Host) powerOn() {
 		t.Fatalf("switch on host %s: %v", h.Name, err)
 	}
 	h.init, h.ended = cmd, make(chan struct{})
-	go func() { _ = cmd.Wait(); close(h.ended) }() // how it ended is in its console
+	go func() { _ = cmd.Wait(); close(h.ended) }() // the host's console shows how init has ended
 }
 
 func (h *Host) awaitBooted() {
@@ -139,24 +139,24 @@ func (h *Host) off() bool {
 	}
 }
 
-// PowerCut ends the host at once. What it wrote is there when it boots again.
+// PowerCut ends the host immediately. When the host boots again, the files that it wrote still exist.
 func (h *Host) PowerCut() {
 	t := h.lab.t
 	t.Helper()
 	if h.init == nil {
 		t.Fatalf("host %s is off already", h.Name)
 	}
-	// PID 1 of a namespace takes everything in it along, also while it is frozen.
+	// When PID 1 of a namespace ends, the kernel ends every process in the namespace, also frozen ones.
 	if err := h.init.Process.Kill(); err != nil && !h.off() {
 		t.Fatal(err)
 	}
 	h.gone()
 }
 
-// Shutdown switches the host off in good order, as systemctl poweroff does.
+// Shutdown switches the host off in order, as systemctl poweroff does.
 func (h *Host) Shutdown() {
 	h.lab.t.Helper()
-	h.Run("systemctl", "poweroff") // its own connection may end first
+	h.Run("systemctl", "poweroff") // ignores an error, because the connection of the command may end first
 	h.gone()
 }
 
@@ -169,11 +169,10 @@ func (h *Host) gone() {
 	}
 }
 
-// Freeze stops every process of the host where it is: a virtual machine that is
-// paused. Connections stay open and nobody answers.
+// Freeze stops every process of the host, like a paused virtual machine. Connections stay open and get no answers.
 func (h *Host) Freeze() { h.lab.t.Helper(); h.freeze("1") }
 
-// Thaw lets it go on.
+// Thaw lets a frozen host continue.
 func (h *Host) Thaw() { h.lab.t.Helper(); h.freeze("0") }
 
 func (h *Host) freeze(value string) {
@@ -188,8 +187,8 @@ func (h *Host) freeze(value string) {
 	})
 }
 
-// Signal sends a signal to a process of the host, given by its number there. Nothing
-// is started for it, so it takes microseconds.
+// Signal sends a signal to a process of the host. pid is the process id as the host sees it. Signal takes only microseconds, because it
+// starts no process.
 func (h *Host) Signal(pid int, sig syscall.Signal) {
 	t := h.lab.t
 	t.Helper()
@@ -202,13 +201,13 @@ func (h *Host) Signal(pid int, sig syscall.Signal) {
 	}
 }
 
-// outerPid is the number by which the tests know a process of the host.
+// outerPid returns the process id of a host's process in the namespace of the tests.
 func (h *Host) outerPid(pid int) (int, error) {
 	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", h.init.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
-	names, _ := filepath.Glob("/proc/[0-9]*/status") // the pattern is a constant: no error
+	names, _ := filepath.Glob("/proc/[0-9]*/status") // the pattern is a constant, so Glob returns no error
 	for _, name := range names {
 		dir := filepath.Dir(name)
 		if ns, err := os.Readlink(filepath.Join(dir, "ns/pid")); err != nil || ns != own {
@@ -228,7 +227,8 @@ func (h *Host) outerPid(pid int) (int, error) {
 	return 0, fmt.Errorf("there is no process %d", pid)
 }
 
-// outer is a path of the host as the tests reach it. Absolute links on it lead astray.
+// outer returns the path at which the tests reach a path of the host. If the path contains an absolute symbolic link, outer leads to a
+// wrong file, because the link is resolved outside of the host.
 func (h *Host) outer(path string) string {
 	return filepath.Join("/proc", strconv.Itoa(h.init.Process.Pid), "root") + "/" + path
 }

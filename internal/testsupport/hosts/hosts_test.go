@@ -45,7 +45,7 @@ func TestAFrozenHostStandsStillAndGoesOn(t *testing.T) {
 	count := func() int { s, _ := h.Read("/run/ticks"); return len(s) }
 	lab.Await("ticks", func() bool { return count() > 3 })
 	h.Freeze()
-	first := count() // who enters from outside is not frozen
+	first := count() // a process that enters from outside is not frozen
 	time.Sleep(100 * time.Millisecond)
 	if now := count(); now != first {
 		t.Errorf("a frozen host ticked %d times", now-first)
@@ -71,7 +71,7 @@ func TestLinksBreakEachWayByThemselves(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	// The machine may make any time longer, but not each of many.
+	// A busy machine may make a single measurement longer, but not each of many, so the quickest one counts.
 	takes := func(what string, least, most time.Duration) {
 		t.Helper()
 		quickest := time.Hour
@@ -94,8 +94,8 @@ func TestLinksBreakEachWayByThemselves(t *testing.T) {
 	if n := lab.Net.Traffic(hosts.Tests, "redis"); n.Delayed == 0 || n.Passed == 0 || n.Dropped > 0 {
 		t.Errorf("packets that were delayed were counted as %+v", n)
 	}
-	// TCP makes up for it, unless it is so much that a packet is lost again and again: it tries
-	// half as often each time.
+	// TCP compensates for the loss unless the share is so high that the same packet is lost again and again: TCP doubles the pause after
+	// each attempt.
 	lab.Net.Loss(hosts.Tests, hosts.Any, 0.1)
 	for asked := 0; asked < 20 || asked < 1000 && lab.Net.Traffic(hosts.Tests, "redis").Dropped == 0; asked++ {
 		took()

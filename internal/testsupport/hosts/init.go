@@ -12,18 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostSpec is what a process needs to know to become a host.
+// hostSpec contains the data that a process needs to become a host.
 type hostSpec struct {
 	Name  string
-	Base  string // the root file system, which nobody writes to
-	Disk  string // what the host writes, kept over a power cut
+	Base  string // the root file system, which is never written to
+	Disk  string // the files that the host writes, kept over a power cut
 	NetNS uintptr
 }
 
-// becomeHost turns this process, PID 1 of new namespaces, into the systemd of a host.
-// It returns only if that failed.
+// becomeHost turns this process, PID 1 of new namespaces, into the systemd of a host. It returns only if it fails.
 func becomeHost() error {
-	runtime.LockOSThread() // namespaces are a thread's; the one that executes is the one that stays
+	runtime.LockOSThread() // namespaces belong to a thread, and only the thread that calls exec remains
 	var s hostSpec
 	if err := json.Unmarshal([]byte(os.Getenv(envSpec)), &s); err != nil {
 		return err
@@ -31,7 +30,7 @@ func becomeHost() error {
 	if err := unix.Setns(int(s.NetNS), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("enter the network: %w", err)
 	}
-	// Not by clone: the group that is the namespace's root is the one we are in now.
+	// The namespace is not made by clone, because its root is the control group in which the process is now.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make a namespace of control groups: %w", err)
 	}
@@ -49,13 +48,13 @@ func becomeHost() error {
 	return unix.Exec(argv[0], argv, []string{"container=" + prefix + s.Name, "PATH=/usr/sbin:/usr/bin:/sbin:/bin"})
 }
 
-// mountRoot puts the host's root file system together.
+// mountRoot mounts the host's root file system, which consists of the shared base and the host's own disk.
 func mountRoot(s *hostSpec) (root string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return "", err
 	}
 	upper, work, root := filepath.Join(s.Disk, "upper"), filepath.Join(s.Disk, "work"), filepath.Join(s.Disk, "root")
-	if err := os.RemoveAll(work); err != nil { // a power cut leaves it in disorder
+	if err := os.RemoveAll(work); err != nil { // after a power cut the directory is in disorder
 		return "", err
 	}
 	for _, dir := range []string{upper, work, root} {
@@ -88,7 +87,7 @@ func mountRoot(s *hostSpec) (root string, err error) {
 	return root, errors.Join(guardKernel(root), makeDevices(filepath.Join(root, "dev")))
 }
 
-// identify gives a host its name, and at its first boot an identity.
+// identify gives a host its name and, at its first boot, its machine id.
 func identify(s *hostSpec, upper, root string) error {
 	if err := os.WriteFile(filepath.Join(root, "etc/hostname"), []byte(s.Name+"\n"), 0o644); err != nil {
 		return err
@@ -113,7 +112,7 @@ func identify(s *hostSpec, upper, root string) error {
 	return os.WriteFile(path, hex, 0o444)
 }
 
-// guardKernel keeps a host's root from turning the settings of the one kernel.
+// guardKernel prevents the root user of a host from changing the settings of the shared kernel.
 func guardKernel(root string) error {
 	for _, name := range []string{"proc/sys", "proc/sysrq-trigger"} {
 		path := filepath.Join(root, name)
@@ -160,7 +159,7 @@ func makeDevices(dev string) error {
 	return nil
 }
 
-// enterRoot makes root the root, and nothing of the old one reachable.
+// enterRoot makes root the root directory, and makes the old root directory unreachable.
 func enterRoot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
@@ -168,14 +167,14 @@ func enterRoot(root string) error {
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("change the root: %w", err)
 	}
-	// The old root is now mounted over the new one.
+	// At this point the old root is mounted over the new one.
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return err
 	}
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	// systemd shares mounts by itself only outside containers; without it the
-	// directories of LoadCredential= stay empty.
+	// Outside of containers, systemd itself makes mounts shared. In a container it does not, and the directories of LoadCredential= would
+	// stay empty without shared mounts.
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 }

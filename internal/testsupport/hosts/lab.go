@@ -12,7 +12,7 @@ import (
 	"baton/internal/testsupport/ranout"
 )
 
-// Tests is the name of the tests' own machine in the network.
+// Tests is the name of the machine in the network that stands for the tests themselves.
 const Tests = "tests"
 
 const (
@@ -20,11 +20,11 @@ const (
 	prefixLen = 24
 	testsAddr = 1
 	firstAddr = 11
-	within    = 30 * time.Second // generous: two cores may run everything at once
+	within    = 30 * time.Second // a long time, because two cores may run all tests at once
 )
 
-// Lab is the hosts, servers and network of one test. Its methods fail the test on
-// what should not go wrong: call them from the test's goroutine.
+// Lab contains the hosts, servers and network of one test. Its methods fail the test on unexpected errors, so call them from the test's
+// goroutine.
 type Lab struct {
 	Net *Network
 
@@ -34,21 +34,21 @@ type Lab struct {
 	hosts    []*Host
 }
 
-// machine is a place in the network: a host's, or a server's.
+// machine is the network side of a host or of a server.
 type machine struct {
 	name  string
 	addr  netip.Addr
-	netns *netns // nil: the tests' own
+	netns *netns // nil for the tests' own machine
 }
 
-// New makes an empty lab. All that will be in it goes at the test's end; the journals
-// of its hosts are shown if the test has failed.
+// New makes an empty lab. At the test's end the lab and its contents are removed. If the test has failed, the journals of the hosts are
+// shown.
 func New(t testing.TB) *Lab {
 	t.Helper()
 	if ground == nil {
 		t.Fatal("the package's TestMain does not call hosts.Main")
 	}
-	// Not t.TempDir(), which is removed before disks are switched off.
+	// It is not t.TempDir(), because that directory is removed before the disks are switched off.
 	dir, err := os.MkdirTemp(ground.Dir, "lab-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func New(t testing.TB) *Lab {
 	return l
 }
 
-// end takes everything away. Hosts and servers have their own clean-ups, which ran before.
+// end removes the lab. The clean-ups of hosts and servers have run before end is called.
 func (l *Lab) end() {
 	for name, m := range l.machines {
 		l.Net.detach(name)
@@ -78,7 +78,7 @@ func (l *Lab) end() {
 	}
 }
 
-// machine makes a place in the network.
+// machine makes a machine in the network.
 func (l *Lab) machine(name string) *machine {
 	l.t.Helper()
 	if l.machines[name] != nil || name == Any {
@@ -95,7 +95,7 @@ func (l *Lab) machine(name string) *machine {
 	return m
 }
 
-// Addr is the address of a machine in the network.
+// Addr returns the address of a machine in the network.
 func (l *Lab) Addr(name string) string {
 	l.t.Helper()
 	m := l.machines[name]
@@ -105,7 +105,7 @@ func (l *Lab) Addr(name string) string {
 	return m.addr.String()
 }
 
-// Dial connects to an address as seen from a machine, its loopback included.
+// Dial connects from a machine to an address. The address may be on the machine's loopback.
 func (l *Lab) Dial(from, addr string) (c net.Conn, err error) {
 	m := l.machines[from]
 	if m == nil {
@@ -121,10 +121,10 @@ func (l *Lab) Dial(from, addr string) (c net.Conn, err error) {
 	return c, m.netns.within(dial)
 }
 
-// path is a file of the lab.
+// path returns the path of a file of the lab.
 func (l *Lab) path(name ...string) string { return filepath.Join(append([]string{l.dir}, name...)...) }
 
-// await asks until ok is true.
+// await calls the function ok until ok returns true.
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !ok(); time.Sleep(2 * time.Millisecond) {
@@ -134,5 +134,5 @@ func await(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Await waits until what is asked for has come true.
+// Await waits until ok returns true.
 func (l *Lab) Await(what string, ok func() bool) { l.t.Helper(); await(l.t, what, ok) }

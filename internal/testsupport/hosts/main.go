@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// The environment by which the Makefile and the processes of this package speak.
+// These environment variables pass settings from the Makefile to the tests, and between the processes of this package.
 const (
-	envLab   = "BATON_LAB"         // where base/ is; set: run the tests
-	envStage = "BATON_HOSTS_STAGE" // which of the processes this one is
-	envSpec  = "BATON_HOSTS_SPEC"  // what the stage works on, as JSON
+	envLab   = "BATON_LAB"         // the directory of base/; the tests run only if it is set
+	envStage = "BATON_HOSTS_STAGE" // the stage that this process runs
+	envSpec  = "BATON_HOSTS_SPEC"  // the input of the stage, as JSON
 )
 
 const (
@@ -18,13 +18,13 @@ const (
 	stageInit  = "init"
 )
 
-// Main runs a package's tests in namespaces of their own. Call it from TestMain, with
-// nothing before it: hosts begin as this program, too. Without $BATON_LAB it says how
-// to run the tests, and runs none. What is to follow the last test comes in after.
+// Main runs a package's tests in their own namespaces. Call Main as the first statement of TestMain, because a host also starts as this
+// program. Without $BATON_LAB Main prints how to run the tests, and runs no test. The functions in the argument after run when the last
+// test has ended.
 func Main(m *testing.M, after ...func()) {
 	switch os.Getenv(envStage) {
 	case stageInit:
-		fmt.Fprintln(os.Stderr, "become a host:", becomeHost()) // returns only if it failed
+		fmt.Fprintln(os.Stderr, "become a host:", becomeHost()) // becomeHost returns only if it fails
 		os.Exit(1)
 	case stageTests:
 		g, err := enterGround()
@@ -52,6 +52,6 @@ func Main(m *testing.M, after ...func()) {
 	os.Exit(code)
 }
 
-// ground is what all labs of the process stand on. It is a variable of the package
-// because a test binary has one process and many entry points.
+// ground contains the paths that all labs of the process use. It is a package variable, because a test binary has many test functions and
+// no other place for a shared value.
 var ground *base

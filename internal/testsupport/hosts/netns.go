@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineLink is the name that every machine's cable has on it.
+// machineLink is the name of the network device in every machine.
 const machineLink = "eth0"
 
-// netns is a network namespace that lives as long as it is open, whoever is in it.
+// netns is a network namespace. It exists until it is closed, also if no process is in it.
 type netns struct{ file *os.File }
 
-// newNetns makes a namespace whose one cable has its other end in tap.
+// newNetns makes a namespace with one network cable. The result tap is the other end of the cable, which the switch uses.
 func newNetns(addr netip.Prefix) (ns *netns, tap *os.File, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, because the thread must end with the goroutine
 		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			err = fmt.Errorf("make a network namespace: %w", err)
 			return
@@ -41,12 +41,11 @@ func newNetns(addr netip.Prefix) (ns *netns, tap *os.File, err error) {
 	return ns, tap, err
 }
 
-// within calls f on a thread in the namespace. What f starts there stays there;
-// goroutines that it starts do not.
+// within calls f on a thread in the namespace. Processes that f starts are in the namespace too; goroutines that f starts are not.
 func (n *netns) within(f func() error) error {
 	ended := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, because the thread must end with the goroutine
 		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
 			ended <- fmt.Errorf("enter a network namespace: %w", err)
 			return
@@ -56,7 +55,7 @@ func (n *netns) within(f func() error) error {
 	return <-ended
 }
 
-// newTap makes the cable of the namespace that the thread is in.
+// newTap makes the network cable of the namespace in which the present thread runs.
 func newTap(addr netip.Prefix) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -9,19 +9,18 @@ import (
 // Any stands for every machine, in place of a name.
 const Any = "*"
 
-// Way is what happens to what one machine sends to another. The zero value is a good
-// network.
+// Way says what happens to packets from one machine to another. The zero value is a network without faults.
 type Way struct {
-	// Delay is added to every packet, and up to Jitter more. Packets stay in order.
+	// Delay is added to the time of every packet, together with a random time up to Jitter. Packets stay in order.
 	Delay, Jitter time.Duration
-	// Loss is the share of packets that get lost, from 0 to 1.
+	// Loss is the share of lost packets, from 0 to 1.
 	Loss float64
-	// Blocked packets are dropped without a word, as by a firewall.
+	// Blocked packets are dropped without an answer, as by a firewall.
 	Blocked bool
 }
 
-// Network is what connects the machines of a lab. Faults hold until healed. Address
-// resolution passes wherever a cable is in: a partition is one behind a router.
+// Network connects the machines of a lab. A fault stays until it is healed. Address resolution (ARP) works whenever the cable is plugged
+// in, so a partition here is like a partition behind a router.
 type Network struct {
 	mu        sync.Mutex
 	ways      map[[2]string]Way
@@ -32,7 +31,7 @@ type Network struct {
 	traffic   map[[2]string]*Traffic
 }
 
-// Traffic is what has become of the packets from one machine to another.
+// Traffic counts the packets from one machine to another, by what happened to them.
 type Traffic struct{ Passed, Delayed, Dropped int }
 
 func newNetwork() *Network {
@@ -42,16 +41,15 @@ func newNetwork() *Network {
 	}
 }
 
-// Set makes the way from one machine to another as told. Any is every machine; a
-// rule that names both goes over one that names the sender, and that one over one
-// that names the receiver.
+// Set sets the rule for packets from one machine to another. Any stands for every machine. A rule that names both machines has priority
+// over a rule that names only the sender. A rule that names the sender has priority over a rule that names only the receiver.
 func (n *Network) Set(from, to string, w Way) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ways[[2]string{from, to}] = w
 }
 
-// change edits the rule of a way.
+// change edits the rule for packets from one machine to another.
 func (n *Network) change(from, to string, edit func(*Way)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,27 +58,27 @@ func (n *Network) change(from, to string, edit func(*Way)) {
 	n.ways[[2]string{from, to}] = w
 }
 
-// Block drops everything between two machines.
+// Block drops all packets between two machines.
 func (n *Network) Block(a, b string) { n.OneWay(a, b); n.OneWay(b, a) }
 
-// OneWay drops everything from one machine to another; the other way works.
+// OneWay drops all packets from one machine to another; the other direction works.
 func (n *Network) OneWay(from, to string) { n.change(from, to, func(w *Way) { w.Blocked = true }) }
 
-// Delay adds a delay, and up to jitter more, each way between two machines.
+// Delay delays the packets between two machines, each way, by delay and a random time up to jitter.
 func (n *Network) Delay(a, b string, delay, jitter time.Duration) {
 	set := func(w *Way) { w.Delay, w.Jitter = delay, jitter }
 	n.change(a, b, set)
 	n.change(b, a, set)
 }
 
-// Loss loses a share of the packets each way between two machines.
+// Loss drops a share of the packets between two machines, each way.
 func (n *Network) Loss(a, b string, share float64) {
 	set := func(w *Way) { w.Loss = share }
 	n.change(a, b, set)
 	n.change(b, a, set)
 }
 
-// Unplug takes the cable out: the machine sees that it has no carrier.
+// Unplug removes the cable: the machine sees that it has no carrier.
 func (n *Network) Unplug(machine string) { n.plug(machine, false) }
 
 // Plug puts the cable in again.
@@ -96,8 +94,7 @@ func (n *Network) plug(machine string, in bool) {
 	}
 }
 
-// Heal makes everything between the machines named good again, cables included;
-// without names, everything.
+// Heal removes all faults on the ways from or to the named machines, and plugs in their cables. Without names it heals the whole network.
 func (n *Network) Heal(machines ...string) {
 	named := map[string]bool{}
 	for _, m := range machines {
@@ -121,7 +118,7 @@ func (n *Network) Heal(machines ...string) {
 	}
 }
 
-// fate is whether a packet passes, and when it arrives.
+// fate decides whether a packet passes, and when it arrives.
 func (n *Network) fate(from, to string, resolution bool, now time.Time) (at time.Time, passes bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -159,7 +156,7 @@ func (n *Network) arrival(from, to string, resolution bool, now time.Time) (at t
 	return at, true
 }
 
-// Traffic counts the packets from one machine to another since the lab began.
+// Traffic returns the counts of packets from one machine to another since the lab began.
 func (n *Network) Traffic(from, to string) Traffic {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,7 +166,7 @@ func (n *Network) Traffic(from, to string) Traffic {
 	return Traffic{}
 }
 
-// way is the rule that holds; the caller has the lock.
+// way returns the rule that applies to packets from one machine to another. The caller must hold the mutex.
 func (n *Network) way(from, to string) Way {
 	for _, key := range [][2]string{{from, to}, {from, Any}, {Any, to}, {Any, Any}} {
 		if w, ok := n.ways[key]; ok {

@@ -21,8 +21,8 @@ const (
 	postgresPort = "5432"
 )
 
-// Server is a server of the outer system that runs on a machine of its own, without
-// a systemd. It keeps its data from a Kill to a Start.
+// Server is a server program that is installed outside of the hosts. It runs on a machine of its own, without a systemd. After a Kill the
+// server still has its data at the next Start.
 type Server struct {
 	Name string
 	Addr string // host:port
@@ -37,8 +37,8 @@ type Server struct {
 	ended  chan struct{}
 }
 
-// Redis starts a Redis that keeps what it acknowledged, with further arguments of
-// redis-server. With requirepass it answers the tests by URL alone.
+// Redis starts a Redis that keeps acknowledged writes. The argument args contains further arguments of redis-server. If they set a
+// password, Conn needs an option with this password.
 func (l *Lab) Redis(name string, args ...string) *Server {
 	l.t.Helper()
 	s := l.server(name, redisPort, nil)
@@ -59,7 +59,7 @@ func (l *Lab) Redis(name string, args ...string) *Server {
 	return s
 }
 
-// Conn is a connection of the tests to a Redis, closed at the test's end.
+// Conn returns a connection of the tests to a Redis. The connection is closed at the test's end.
 func (s *Server) Conn(options ...redis.DialOption) redis.Conn {
 	s.lab.t.Helper()
 	c, err := redis.Dial("tcp", s.Addr, append(options, redis.DialReadTimeout(within))...)
@@ -70,11 +70,11 @@ func (s *Server) Conn(options ...redis.DialOption) redis.Conn {
 	return c
 }
 
-// Postgres starts a PostgreSQL with a database app of a user app, who is no superuser,
-// with further settings, such as "track_commit_timestamp=on".
+// Postgres starts a PostgreSQL with a database "app" and a user "app", who is no superuser. The argument settings contains additional
+// settings of the server, such as "track_commit_timestamp=on".
 func (l *Lab) Postgres(name string, settings ...string) *Server {
 	l.t.Helper()
-	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is a constant: no error
+	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is a constant, so Glob returns no error
 	if len(bins) == 0 {
 		l.t.Fatal("PostgreSQL is not installed: scripts/test-deps installs it")
 	}
@@ -109,7 +109,7 @@ func (l *Lab) Postgres(name string, settings ...string) *Server {
 	return s
 }
 
-// DSN is how a program reaches the database app as app.
+// DSN returns the DSN of the database app for the user app.
 func (s *Server) DSN() string { return "postgres://app@" + s.Addr + "/app?sslmode=disable" }
 
 // Exec runs statements in the database app, as app.
@@ -118,7 +118,7 @@ func (s *Server) Exec(statements string) {
 	s.run(s.DSN(), statements)
 }
 
-// Rows are the rows that a query of the database app gives, each as its first column.
+// Rows returns the first column of each row that a query in the database app returns.
 func (s *Server) Rows(query string) []string {
 	s.lab.t.Helper()
 	db, err := sql.Open("pgx", s.DSN())
@@ -168,7 +168,7 @@ func (s *Server) adminDSN(database string) string {
 	return "postgres://postgres@" + s.Addr + "/" + database + "?sslmode=disable&connect_timeout=1"
 }
 
-// server makes a machine with a directory for a server.
+// server makes a machine and a directory for a server.
 func (l *Lab) server(name, port string, cred *syscall.Credential) *Server {
 	l.t.Helper()
 	at := l.machine(name)
@@ -194,9 +194,8 @@ func (l *Lab) server(name, port string, cred *syscall.Credential) *Server {
 	return s
 }
 
-// startTries is how often a server is started that ends before it answers: what a killed
-// one leaves behind, such as the memory that PostgreSQL's processes share, is gone only
-// once all of them have seen that it is gone.
+// startTries is the number of attempts to start a server that ends before it answers. Further attempts are needed because a killed server
+// leaves remains, such as PostgreSQL's shared memory, until all of its processes have ended.
 const startTries = 20
 
 // Start starts the server and returns when it answers.
@@ -236,14 +235,14 @@ func (s *Server) launch() {
 	if err := s.at.netns.within(cmd.Start); err != nil {
 		t.Fatalf("start %s: %v", s.Name, err)
 	}
-	go func() { _ = cmd.Wait(); close(ended) }() // how it ended is in its log
+	go func() { _ = cmd.Wait(); close(ended) }() // the server's log shows how it has ended
 	s.cmd, s.ended = cmd, ended
 }
 
-// Kill ends the server at once: a crash.
+// Kill ends the server with SIGKILL, like a crash.
 func (s *Server) Kill() {
 	s.lab.t.Helper()
-	// Its children are not of its group; they end when they see that it is gone.
+	// The children of the process are in other process groups; they end when they notice that the process has ended.
 	if err := s.cmd.Process.Kill(); err != nil {
 		s.lab.t.Fatal(err)
 	}
@@ -251,10 +250,10 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Freeze stops the server's main process where it is; Thaw lets it go on.
+// Freeze stops the server's main process with SIGSTOP.
 func (s *Server) Freeze() { s.lab.t.Helper(); s.signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen server go on.
+// Thaw lets a frozen server continue.
 func (s *Server) Thaw() { s.lab.t.Helper(); s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(sig syscall.Signal) {
@@ -264,7 +263,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// serverUser is the user that a server runs as which refuses to be root.
+// serverUser returns the user for a server program that refuses to run as root.
 func serverUser(l *Lab, name string) *syscall.Credential {
 	l.t.Helper()
 	u, err := user.Lookup(name)

@@ -15,21 +15,21 @@ import (
 	"syscall"
 )
 
-// prefix begins the name of whatever is made outside the namespaces; the number of
-// the process that has to remove it follows.
+// prefix begins the name of each object that is made outside of the namespaces. After the prefix the name contains the id of the process
+// that must remove the object.
 const prefix = "baton-hosts-"
 
-// base is what the first process hands to the second.
+// base contains the data that the first process passes to the second process, which runs the tests.
 type base struct {
 	Root   string // the root file system
-	Dir    string // an empty directory: the second mounts its memory there
+	Dir    string // an empty directory where the second process mounts its memory
 	Cgroup string // a control group of version 2, for the hosts
 }
 
-// supervise runs the tests in new namespaces, waits, and cleans up.
+// supervise runs the tests in new namespaces, waits for their end, and cleans up.
 func supervise(lab string) (code int, err error) {
 	if os.Getuid() != 0 {
-		return 0, errors.New("it takes root, to make namespaces and mounts: `make test-systemd` asks sudo")
+		return 0, errors.New("root is required to create namespaces and mounts: run `make test-systemd`, which uses sudo")
 	}
 	b := &base{}
 	if b.Root, err = filepath.Abs(filepath.Join(lab, "base")); err != nil {
@@ -39,7 +39,7 @@ func supervise(lab string) (code int, err error) {
 		return 0, fmt.Errorf("no root file system with systemd (scripts/test-rootfs makes one): %w", err)
 	}
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		return 0, fmt.Errorf("cables are made of it; modprobe tun, and a container has to be given the device: %w", err)
+		return 0, fmt.Errorf("the virtual network needs /dev/net/tun: run modprobe tun; in a container, give it that device: %w", err)
 	}
 	groups, err := unifiedMount()
 	if err != nil {
@@ -58,15 +58,15 @@ func supervise(lab string) (code int, err error) {
 	return runTests(b)
 }
 
-// forget removes what supervise has made outside of the namespaces.
+// forget removes the files that supervise has made outside the namespaces.
 func forget(b *base) error {
 	if err := os.Remove(b.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return removeGroup(b.Cgroup) // one that is not there is removed
+	return removeGroup(b.Cgroup) // returns nil if the group does not exist
 }
 
-// runTests starts this program again and waits for it. An interrupt ends it first.
+// runTests starts this program again and waits for its end. If this process is interrupted, it ends that program first.
 func runTests(b *base) (int, error) {
 	spec, err := json.Marshal(b)
 	if err != nil {
@@ -84,7 +84,7 @@ func runTests(b *base) (int, error) {
 	defer signal.Stop(signals)
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, not the process.
+		// The kernel sends Pdeathsig when the thread that forked ends, not when the process ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -99,7 +99,7 @@ func runTests(b *base) (int, error) {
 	select {
 	case err = <-ended:
 	case sig := <-signals:
-		// PID 1 of a namespace dies with everything in it.
+		// When PID 1 of a namespace ends, the kernel ends every process in the namespace.
 		_ = cmd.Process.Kill()
 		return 0, fmt.Errorf("ended by %v (%w); every host is gone", sig, <-ended)
 	}
@@ -109,7 +109,7 @@ func runTests(b *base) (int, error) {
 	return 0, err
 }
 
-// sweep removes what a run has left behind that was killed.
+// sweep removes the remains of killed runs in dir, by calls of the function remove.
 func sweep(dir string, remove func(string) error) {
 	names, _ := filepath.Glob(filepath.Join(dir, prefix+"[0-9]*"))
 	for _, name := range names {

@@ -12,10 +12,10 @@ import (
 
 const (
 	macBytes = 6
-	minFrame = 14 // addresses and the type
+	minFrame = 14 // two addresses and the type
 	maxFrame = 65536
-	// queued is how many packets may be on their way between two machines: what a
-	// delay of a second holds of a busy link. More are lost, as in any switch.
+	// queued limits the packets that are in transit from one machine to another. It is enough for a busy link with a delay of one second.
+	// Further packets are lost, as in any switch.
 	queued = 8192
 )
 
@@ -24,14 +24,14 @@ var arp = []byte{0x08, 0x06}
 // mac is a hardware address.
 type mac [macBytes]byte
 
-// port is one machine's end of its cable, in the switch.
+// port is the switch's end of one machine's cable.
 type port struct {
 	name    string
 	tap     *os.File
 	network *Network
 
 	mu      sync.Mutex
-	arrives map[string]chan packet // by sender: each way keeps its order
+	arrives map[string]chan packet // by sender, because packets of one sender stay in order
 	closed  bool
 	running sync.WaitGroup
 }
@@ -41,7 +41,7 @@ type packet struct {
 	frame []byte
 }
 
-// attach starts to carry what the machine sends.
+// attach starts to forward the machine's packets.
 func (n *Network) attach(name string, tap *os.File) {
 	p := &port{name: name, tap: tap, network: n, arrives: map[string]chan packet{}}
 	n.mu.Lock()
@@ -50,7 +50,7 @@ func (n *Network) attach(name string, tap *os.File) {
 	p.running.Go(p.read)
 }
 
-// detach ends that.
+// detach stops forwarding the machine's packets.
 func (n *Network) detach(name string) {
 	n.mu.Lock()
 	p := n.ports[name]
@@ -63,11 +63,11 @@ func (n *Network) detach(name string) {
 		close(c)
 	}
 	p.mu.Unlock()
-	_ = p.tap.Close() // the reader returns
+	_ = p.tap.Close() // makes the reader return
 	p.running.Wait()
 }
 
-// read takes what the machine sends, until the port is closed.
+// read reads the machine's packets until the port is closed.
 func (p *port) read() {
 	buffer := make([]byte, maxFrame)
 	var peers []*port
@@ -77,7 +77,7 @@ func (p *port) read() {
 			if p.isClosed() {
 				return
 			}
-			time.Sleep(time.Millisecond) // no carrier: a cable that is out reads as an error
+			time.Sleep(time.Millisecond) // no carrier: an unplugged cable returns an error
 			continue
 		}
 		if n < minFrame {
@@ -101,8 +101,7 @@ func (p *port) isClosed() bool {
 	return p.closed
 }
 
-// receivers are the ports that a frame goes to: the one where its address was last
-// seen, or all the others.
+// receivers returns the ports to which a frame is sent: the port where the receiver's address was last seen, otherwise all other ports.
 func (n *Network) receivers(list []*port, from *port, frame []byte) []*port {
 	to, sender := mac(frame[:macBytes]), mac(frame[macBytes:2*macBytes])
 	n.mu.Lock()
@@ -119,7 +118,7 @@ func (n *Network) receivers(list []*port, from *port, frame []byte) []*port {
 	return list
 }
 
-// enqueue hands a packet to the goroutine of its way, and starts it with the first.
+// enqueue passes a packet to the goroutine for its sender. The first packet of a sender starts that goroutine.
 func (p *port) enqueue(from string, what packet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +133,7 @@ func (p *port) enqueue(from string, what packet) {
 	}
 	select {
 	case c <- what:
-	default: // lost
+	default: // the packet is lost
 	}
 }
 
@@ -143,11 +142,11 @@ func (p *port) deliver(c <-chan packet) {
 		if wait := time.Until(what.at); wait > 0 {
 			time.Sleep(wait)
 		}
-		_, _ = p.tap.Write(what.frame) // a machine that is gone, or whose cable is out, takes nothing
+		_, _ = p.tap.Write(what.frame) // fails if the machine has ended or its cable is unplugged
 	}
 }
 
-// carrier tells the machine whether its cable is in.
+// carrier tells the machine whether its cable is plugged in.
 func (p *port) carrier(in bool) {
 	value := 0
 	if in {
@@ -155,7 +154,7 @@ func (p *port) carrier(in bool) {
 	}
 	raw, err := p.tap.SyscallConn()
 	if err != nil {
-		return // closed
+		return // the device is closed
 	}
 	_ = raw.Control(func(fd uintptr) { _ = unix.IoctlSetPointerInt(int(fd), unix.TUNSETCARRIER, value) })
 }

@@ -40,7 +40,7 @@ func wantHeld(t T, a elector.Answer, holder string, atMost time.Duration) {
 	}
 }
 
-func aFreeLockIsWonOnce(t T, ctx context.Context, b Bench) {
+func aFreeLockIsWonOnce(t T, ctx context.Context, b Harness) {
 	if e := win(t, ctx, b.A, "o1"); e <= 0 {
 		t.Errorf("epoch %d is not positive", e)
 	}
@@ -48,11 +48,11 @@ func aFreeLockIsWonOnce(t T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: true}), "a", b.TTL)
 }
 
-func hearsHowLongFree(t T, ctx context.Context, b Bench) {
+func hearsHowLongFree(t T, ctx context.Context, b Harness) {
 	const rounding = 5 * time.Millisecond
-	// won wants the lock to have been without a leader from when that was released or renewed for the last time, some time after
-	// began. One of several servers may have been asked later than
-	// the others, by as much as the machine was late.
+	// won requires that owner wins the lock. It also checks the reported time in which the lock had no leader, since the last release or
+	// renewal. This time must be at least atLeast, and at most the time since began plus a tolerance: when the machine is busy, one of
+	// several servers may get its request later than the others.
 	won := func(l elector.Lock, owner string, began time.Time, atLeast time.Duration) {
 		t.Helper()
 		a := ask(t, ctx, l, elector.Candidate{Owner: owner})
@@ -75,10 +75,10 @@ func hearsHowLongFree(t T, ctx context.Context, b Bench) {
 		t.Fatalf("renew: %v", err)
 	}
 	b.Sleep(3 * b.TTL / 2)
-	won(b.C, "o3", renewed, 3*b.TTL/2) // its leader was silent since the renewal
+	won(b.C, "o3", renewed, 3*b.TTL/2) // the leader o2 was silent since its renewal
 }
 
-func sameOwnerWinsAgain(t T, ctx context.Context, b Bench) {
+func sameOwnerWinsAgain(t T, ctx context.Context, b Harness) {
 	first := win(t, ctx, b.A, "o1")
 	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1"})
 	if a.Outcome != elector.Won || a.Epoch != first {
@@ -86,7 +86,7 @@ func sameOwnerWinsAgain(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func askingAgainRenews(t T, ctx context.Context, b Bench) {
+func askingAgainRenews(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	b.Sleep(b.TTL * 6 / 10)
 	win(t, ctx, b.A, "o1")
@@ -94,12 +94,12 @@ func askingAgainRenews(t T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 }
 
-func otherOwnerOfSameNode(t T, ctx context.Context, b Bench) {
+func otherOwnerOfSameNode(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 }
 
-func leaseExpires(t T, ctx context.Context, b Bench) {
+func leaseExpires(t T, ctx context.Context, b Harness) {
 	first := win(t, ctx, b.A, "o1")
 	b.Sleep(b.TTL + b.TTL/10)
 	if second := win(t, ctx, b.B, "o2"); second <= first {
@@ -107,7 +107,7 @@ func leaseExpires(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func pollHearsOfNext(t T, ctx context.Context, b Bench) {
+func pollHearsOfNext(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 	b.Sleep(b.TTL + b.TTL/10)
@@ -115,7 +115,7 @@ func pollHearsOfNext(t T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: true}), "c", b.TTL)
 }
 
-func renewKeeps(t T, ctx context.Context, b Bench) {
+func renewKeeps(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	for range 3 {
 		b.Sleep(b.TTL * 6 / 10)
@@ -127,7 +127,7 @@ func renewKeeps(t T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 }
 
-func onlyTheOwner(t T, ctx context.Context, b Bench) {
+func onlyTheOwner(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	if _, err := b.B.Renew(ctx, "o2", 1); !errors.Is(err, elector.ErrLost) {
 		t.Errorf("renew by another owner: %v, want ErrLost", err)
@@ -138,7 +138,7 @@ func onlyTheOwner(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.B, "o2")
 }
 
-func expiredIsNotRenewed(t T, ctx context.Context, b Bench) {
+func expiredIsNotRenewed(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	b.Sleep(b.TTL + b.TTL/10)
 	if _, err := b.A.Renew(ctx, "o1", 1); !errors.Is(err, elector.ErrLost) {
@@ -146,7 +146,7 @@ func expiredIsNotRenewed(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func epochRises(t T, ctx context.Context, b Bench) {
+func epochRises(t T, ctx context.Context, b Harness) {
 	var last int64
 	for i := range 5 {
 		owner := string(rune('p' + i))
@@ -159,9 +159,9 @@ func epochRises(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func epochAboveFloor(t T, ctx context.Context, b Bench) {
+func epochAboveFloor(t T, ctx context.Context, b Harness) {
 	const floor = 9_000_000_000_000
-	win(t, ctx, b.A, "o0") // a store that knows of no term waits for what the floor speaks of
+	win(t, ctx, b.A, "o0") // because a store without a term puts a candidate with a floor into quarantine
 	release(t, ctx, b.A, "o0", elector.Handover{Event: "released"})
 	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Floor: floor})
 	if a.Outcome != elector.Won || a.Epoch <= floor {
@@ -169,7 +169,7 @@ func epochAboveFloor(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func epochSurvivesFlush(t T, ctx context.Context, b Bench) {
+func epochSurvivesFlush(t T, ctx context.Context, b Harness) {
 	last := win(t, ctx, b.A, "o1")
 	for i := range 3 {
 		b.Flush()
@@ -182,7 +182,7 @@ func epochSurvivesFlush(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func heldTellsEpoch(t T, ctx context.Context, b Bench) {
+func heldTellsEpoch(t T, ctx context.Context, b Harness) {
 	epoch := win(t, ctx, b.A, "o1")
 	for _, polling := range []bool{false, true} {
 		if a := ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: polling}); a.Epoch != epoch {
@@ -191,8 +191,8 @@ func heldTellsEpoch(t T, ctx context.Context, b Bench) {
 	}
 }
 
-// wantQuarantine asks for the lock with what the node knows.
-func wantQuarantine(t T, ctx context.Context, b Bench, l elector.Lock, owner string, floor int64) {
+// wantQuarantine asks for the lock as a node that knows the epoch floor. It fails the test unless the lock is in quarantine.
+func wantQuarantine(t T, ctx context.Context, b Harness, l elector.Lock, owner string, floor int64) {
 	t.Helper()
 	a := ask(t, ctx, l, elector.Candidate{Owner: owner, Floor: floor})
 	if a.Outcome != elector.Wait || a.Left <= 0 || a.Left > b.TTL || a.Reason == "" {
@@ -200,12 +200,12 @@ func wantQuarantine(t T, ctx context.Context, b Bench, l elector.Lock, owner str
 	}
 }
 
-func emptiedStoreWaits(t T, ctx context.Context, b Bench) {
+func emptiedStoreWaits(t T, ctx context.Context, b Harness) {
 	epoch := win(t, ctx, b.A, "o1")
 	b.Flush()
 	wantQuarantine(t, ctx, b, b.B, "o2", epoch)
 	b.Sleep(b.TTL / 2)
-	// Whoever knows of no term waits all the same, and nobody makes it last longer.
+	// A candidate that knows no term must also wait, and cannot prolong the quarantine.
 	wantQuarantine(t, ctx, b, b.C, "o3", 0)
 	b.Sleep(b.TTL * 6 / 10)
 	a := ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Floor: epoch})
@@ -214,7 +214,7 @@ func emptiedStoreWaits(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func leaderPutsBack(t T, ctx context.Context, b Bench) {
+func leaderPutsBack(t T, ctx context.Context, b Harness) {
 	epoch := win(t, ctx, b.A, "o1")
 	b.Flush()
 	wantQuarantine(t, ctx, b, b.B, "o2", epoch)
@@ -223,13 +223,13 @@ func leaderPutsBack(t T, ctx context.Context, b Bench) {
 	}
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Floor: epoch}), "a", b.TTL)
 	release(t, ctx, b.A, "o1", elector.Handover{Event: "released"})
-	// The leader was there, and has gone: nobody is left to wait for.
+	// The candidate need not wait for the leader, because the leader has renewed and then released the lock.
 	if a := ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Floor: epoch}); a.Outcome != elector.Won || a.Epoch <= epoch {
 		t.Fatalf("after its release: %+v; want it won above %d", a, epoch)
 	}
 }
 
-func earlierPutsNothingBack(t T, ctx context.Context, b Bench) {
+func earlierPutsNothingBack(t T, ctx context.Context, b Harness) {
 	first := win(t, ctx, b.A, "o1")
 	release(t, ctx, b.A, "o1", elector.Handover{Event: "released"})
 	if _, err := b.A.Renew(ctx, "o1", first); !errors.Is(err, elector.ErrLost) {
@@ -248,7 +248,7 @@ func earlierPutsNothingBack(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func observerNeverWins(t T, ctx context.Context, b Bench) {
+func observerNeverWins(t T, ctx context.Context, b Harness) {
 	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}); a.Outcome != elector.Wait || a.Code != elector.CodeLeft || a.Left <= 0 {
 		t.Fatalf("an observer of a free lock: %+v; want it to wait", a)
 	}
@@ -256,7 +256,7 @@ func observerNeverWins(t T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}), "b", b.TTL)
 }
 
-func deferringTakesReserved(t T, ctx context.Context, b Bench) {
+func deferringTakesReserved(t T, ctx context.Context, b Harness) {
 	polite := elector.Candidate{Owner: "o1", Deferring: true}
 	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Code != elector.CodeLeft || a.Left <= 0 {
 		t.Fatalf("a deferring candidate for a free lock: %+v; want it to wait", a)
@@ -277,7 +277,7 @@ func deferringTakesReserved(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func raise(t T, ctx context.Context, b Bench) {
+func raise(t T, ctx context.Context, b Harness) {
 	first := win(t, ctx, b.A, "o1")
 	raised, err := b.A.Raise(ctx, "o1", first+100)
 	if err != nil || raised <= first+100 {
@@ -295,7 +295,7 @@ func raise(t T, ctx context.Context, b Bench) {
 	}
 }
 
-func handoverReserves(t T, ctx context.Context, b Bench) {
+func handoverReserves(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	release(t, ctx, b.A, "o1", elector.Handover{Event: "stepped_down", To: "b"})
 	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o2"})
@@ -304,10 +304,10 @@ func handoverReserves(t T, ctx context.Context, b Bench) {
 	}
 	win(t, ctx, b.B, "o3")
 	release(t, ctx, b.B, "o3", elector.Handover{Event: "released"})
-	win(t, ctx, b.A, "o2") // the reservation went with the term it was for
+	win(t, ctx, b.A, "o2") // the reservation ended with its term
 }
 
-func orderReaches(t T, ctx context.Context, b Bench) {
+func orderReaches(t T, ctx context.Context, b Harness) {
 	win(t, ctx, b.A, "o1")
 	if err := b.StepDown("b", "upgrade"); err != nil {
 		t.Fatalf("the order: %v", err)

@@ -1,5 +1,4 @@
-// Package locktest is the conformance suite of elector.Lock: one suite, run
-// against every implementation.
+// Package locktest is the conformance suite of elector.Lock, which runs against every implementation.
 package locktest
 
 import (
@@ -13,20 +12,20 @@ import (
 	"baton/internal/elector"
 )
 
-// Bench is one lock under test.
-type Bench struct {
+// Harness is one lock under test.
+type Harness struct {
 	TTL time.Duration
-	// A, B and C are three nodes' views of the same lock, called "a", "b" and "c".
+	// A, B and C are the handles of the nodes "a", "b" and "c" on the same lock.
 	A, B, C elector.Lock
 	// Flush empties the store, as FLUSHALL does.
 	Flush func()
-	// Sleep lets the store's time pass.
+	// Sleep lets the time of the store pass.
 	Sleep func(time.Duration)
-	// StepDown asks the current leader to step down in favour of node to.
+	// StepDown asks the current leader to step down in favour of the node that the argument to names.
 	StepDown func(to, reason string) error
 }
 
-// T is what a case needs of a test.
+// T contains the methods of a test that a case needs.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -35,7 +34,7 @@ type T interface {
 
 var cases = []struct {
 	name string
-	test func(t T, ctx context.Context, b Bench)
+	test func(t T, ctx context.Context, b Harness)
 }{
 	{"AFreeLockIsWonOnce", aFreeLockIsWonOnce},
 	{"TheSameOwnerWinsAgainWithTheSameEpoch", sameOwnerWinsAgain},
@@ -61,12 +60,12 @@ var cases = []struct {
 	{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
 }
 
-// patience is how long a case may take.
+// patience is the time limit of a case.
 const patience = time.Minute
 
-// RunInBubble runs the suite, each case in a bubble of package synctest: for stores whose time
-// is Go's. open makes a fresh lock for each case.
-func RunInBubble(t *testing.T, open func(t *testing.T) Bench) {
+// RunInBubble runs each case of the suite in a bubble of package synctest, for stores that use Go's clock. open makes a new lock for each
+// case.
+func RunInBubble(t *testing.T, open func(t *testing.T) Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -78,13 +77,13 @@ func RunInBubble(t *testing.T, open func(t *testing.T) Bench) {
 	}
 }
 
-// The lease of a case on real servers is as short as the machine allows.
+// shortest and longest limit the lease of a case on real servers. The lease is as short as the machine allows.
 const shortest, longest = 400 * time.Millisecond, 400 * time.Millisecond << 5
 
-// RunLive runs the suite on real servers, which count leases by a clock that a busy machine does not
-// wait for. What a case finds wrong after it was held up for a good part of a lease is no
-// fault of the lock's: it is tried again, with twice the lease, on a lock that open makes.
-func RunLive(t *testing.T, open func(t *testing.T, ttl time.Duration) Bench) {
+// RunLive runs the suite on real servers. The leases on these servers continue to run out while a busy machine pauses the test. If a case
+// fails after a delay of at least a quarter of its lease, the delay may be the cause. RunLive then repeats the case with twice the lease,
+// on a new lock from open.
+func RunLive(t *testing.T, open func(t *testing.T, ttl time.Duration) Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			for ttl := shortest; ; ttl *= 2 {
@@ -97,21 +96,21 @@ func RunLive(t *testing.T, open func(t *testing.T, ttl time.Duration) Bench) {
 					for _, w := range a.wrong {
 						t.Error(w)
 					}
-					t.Fatalf("held up for %v, with a lease of %v", late, ttl)
+					t.Fatalf("was delayed for %v, with a lease of %v", late, ttl)
 				}
-				t.Logf("held up for %v, with a lease of %v, it found: %q", late, ttl, a.wrong)
+				t.Logf("was delayed for %v, with a lease of %v, it found: %q", late, ttl, a.wrong)
 			}
 		})
 	}
 }
 
-// attempt notes what a case finds wrong.
+// attempt is one execution of a case, and records the errors that the case finds.
 type attempt struct {
 	*testing.T
 	wrong []string
 }
 
-// errEnded ends an attempt.
+// errEnded ends an attempt after a fatal error.
 var errEnded = errors.New("the attempt has found enough")
 
 func (a *attempt) Errorf(format string, args ...any) {
@@ -123,8 +122,8 @@ func (a *attempt) Fatalf(format string, args ...any) {
 	panic(errEnded)
 }
 
-// run returns how much longer the case took than it meant to sleep.
-func (a *attempt) run(test func(T, context.Context, Bench), b Bench) (late time.Duration) {
+// run runs a case, and returns how long the case took, without the time that it intended to sleep.
+func (a *attempt) run(test func(T, context.Context, Harness), b Harness) (late time.Duration) {
 	ctx, cancel := context.WithTimeout(a.Context(), patience)
 	defer cancel()
 	var slept time.Duration

@@ -1,5 +1,4 @@
-// Package nemesis draws schedules of faults from a seed, and carries them out. What a
-// fault does is the test's own.
+// Package nemesis draws schedules of faults from a seed, and executes them. The test defines the effect of a fault.
 package nemesis
 
 import (
@@ -12,19 +11,19 @@ import (
 	"time"
 )
 
-// Trait is how a kind of fault is drawn. A kind that lasts no time is over at once.
+// Trait describes how a kind of fault is drawn. A kind without a duration ends immediately.
 type Trait struct {
 	Kind           string
-	Place          string // what only one fault at a time may be at
+	Place          string // a place has at most one fault at a time
 	Weight         int
-	Least, Longest time.Duration // how long it lasts
+	Least, Longest time.Duration // limits of its duration
 }
 
-// Fault is one entry of a schedule.
+// Fault is one fault of a schedule.
 type Fault struct {
 	Trait
-	At, Lasts time.Duration // since the start
-	Draw      uint64        // what else there is to choose
+	At, Lasts time.Duration // At is the time since the start
+	Draw      uint64        // a random number for further choices of the test
 }
 
 func (f Fault) String() string {
@@ -34,23 +33,23 @@ func (f Fault) String() string {
 	return f.Kind
 }
 
-// Pace is how dense a schedule is.
+// Pace says how close together the faults of a schedule are.
 type Pace struct {
-	Least, Most time.Duration // from the beginning of one fault to that of the next
-	// Quiet is how long nothing is broken now and then, so that recovery can be seen: in
-	// three of four cases in which the faults so far have taken less than Each on average.
+	Least, Most time.Duration // limits of the time between the starts of two faults
+	// Quiet is the length of a pause without faults, in which the test sees the recovery. Draw adds a pause in three of four cases, if the
+	// schedule with this pause then takes at most Each per fault on average.
 	Quiet, Each time.Duration
 }
 
-// Draw makes the schedule of a seed: n faults, some of which overlap.
+// Draw makes a schedule of n faults from a seed. Some faults overlap.
 func Draw(seed uint64, n int, traits []Trait, p Pace) []Fault {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	between := func(least, most time.Duration) time.Duration {
 		return (least + time.Duration(rng.Int64N(int64(most-least)+1))).Round(time.Millisecond)
 	}
 	var faults []Fault
-	busy := map[string]time.Duration{} // places, and until when
-	healed := time.Duration(0)         // when all faults so far are over
+	busy := map[string]time.Duration{} // when the fault of each place ends
+	healed := time.Duration(0)         // when the last fault so far ends
 	for at := p.Least; len(faults) < n; {
 		if t, free := pick(rng, traits, busy, at); free {
 			f := Fault{Trait: t, At: at, Draw: rng.Uint64()}
@@ -69,7 +68,7 @@ func Draw(seed uint64, n int, traits []Trait, p Pace) []Fault {
 	return faults
 }
 
-// pick draws a kind of fault whose place is not broken already.
+// pick draws a kind of fault for a place that has no fault at the time at.
 func pick(rng *rand.Rand, traits []Trait, busy map[string]time.Duration, at time.Duration) (Trait, bool) {
 	free := slices.DeleteFunc(slices.Clone(traits), func(t Trait) bool { return busy[t.Place] > at })
 	sum := 0
@@ -88,9 +87,8 @@ func pick(rng *rand.Rand, traits []Trait, busy map[string]time.Duration, at time
 	panic("unreachable: the weights add up to the sum")
 }
 
-// Asked reads $CHAOS_FAULTS, how many faults there shall be, and $CHAOS_SEED, of which
-// schedule. Without the first it is an ordinary test run: not strict, since other tests
-// share the machine.
+// Asked reads the number of faults from $CHAOS_FAULTS, and the seed of the schedule from $CHAOS_SEED. Without $CHAOS_FAULTS it returns the
+// ordinary number of faults. The result strict is then false, because other tests use the machine at the same time.
 func Asked(t testing.TB, ordinary int) (faults int, seed uint64, strict bool) {
 	t.Helper()
 	faults = ordinary
@@ -104,7 +102,7 @@ func Asked(t testing.TB, ordinary int) (faults int, seed uint64, strict bool) {
 	return faults, Seed(t), strict
 }
 
-// Seed reads $CHAOS_SEED; without it another schedule is drawn each time.
+// Seed reads $CHAOS_SEED. Without $CHAOS_SEED every call returns a new random seed.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	text := os.Getenv("CHAOS_SEED")

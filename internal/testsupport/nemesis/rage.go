@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Nemesis carries schedules out, in one goroutine.
+// Nemesis executes schedules of faults in one goroutine.
 type Nemesis struct {
-	// Begin begins a fault, and says what it hits and how to end it.
+	// Begin starts a fault. It returns the target of the fault, and a function that ends the fault.
 	Begin func(Fault) (target string, end func())
-	// Tick is called between the faults, some hundred times a second.
+	// Tick is called between the faults, some hundred times per second.
 	Tick func()
 	Log  *Timeline
-	// Strikes are the faults that were carried out.
+	// Strikes contains the faults that were executed.
 	Strikes []Strike
 }
 
-// Strike is a fault as it was carried out.
+// Strike is a fault that was executed.
 type Strike struct {
 	Fault
 	Target       string
@@ -27,10 +27,10 @@ type Strike struct {
 
 const every = 3 * time.Millisecond
 
-// Rage carries a schedule out, and returns when every fault is over.
+// Rage executes a schedule, and returns when every fault has ended.
 func (n *Nemesis) Rage(faults []Fault) {
 	start := time.Now()
-	lasting := map[int]func(){} // by place in Strikes: how to end it
+	lasting := map[int]func(){} // the functions that end the faults, by index in Strikes
 	for len(faults) > 0 || len(lasting) > 0 {
 		n.Tick()
 		for i, end := range lasting {
@@ -54,19 +54,19 @@ func (n *Nemesis) Rage(faults []Fault) {
 	}
 }
 
-// Rest lets some time pass in which nothing is broken.
+// Rest lets the time d pass without a new fault.
 func (n *Nemesis) Rest(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(every) {
 		n.Tick()
 	}
 }
 
-// broken says whether an earlier fault lasts at that place.
+// broken reports whether an earlier fault at that place still lasts.
 func (n *Nemesis) broken(place string) bool {
 	return slices.ContainsFunc(n.Strikes, func(s Strike) bool { return s.Place == place && s.Ended.IsZero() })
 }
 
-// Kinds counts the faults that were carried out, one kind a line.
+// Kinds returns the number of executed faults of each kind, one kind per line.
 func (n *Nemesis) Kinds() []string {
 	kinds := map[string]int{}
 	for _, s := range n.Strikes {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Timeline is what happened when, for whoever looks for a cause. Many may write.
+// Timeline records events with their times, for a reader who looks for the cause of a failure. Several goroutines may write to it.
 type Timeline struct {
 	mu    sync.Mutex
 	lines []entry
@@ -23,17 +23,17 @@ type entry struct {
 	text string
 }
 
-// Add notes what happens now.
+// Add records an event that happens now.
 func (l *Timeline) Add(format string, args ...any) { l.At(time.Now(), format, args...) }
 
-// At notes what happened at that moment.
+// At records an event that happened at the given time.
 func (l *Timeline) At(at time.Time, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, entry{at, fmt.Sprintf(format, args...)})
 }
 
-// String is the timeline with the times of the nodes' logs, one a line.
+// String returns the timeline with one event per line. The times have the same format as in the nodes' logs.
 func (l *Timeline) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,14 +46,14 @@ func (l *Timeline) String() string {
 	return b.String()
 }
 
-// Record is a timeline, and what happened that must not. Many may write.
+// Record contains a timeline of events, and a list of the forbidden events that did happen. Several goroutines may write to a Record.
 type Record struct {
 	Timeline
 	guard  sync.Mutex
 	wrongs []string
 }
 
-// Wrong notes what must not be. The test goes on: the rest may tell why.
+// Wrong records an event that must not happen. The test continues, because later events may show the cause.
 func (r *Record) Wrong(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.Add("WRONG: %s", text)
@@ -62,15 +62,15 @@ func (r *Record) Wrong(format string, args ...any) {
 	r.wrongs = append(r.wrongs, text)
 }
 
-// Wrongs is all that was wrong so far.
+// Wrongs returns the texts of all calls of Wrong so far.
 func (r *Record) Wrongs() []string {
 	r.guard.Lock()
 	defer r.guard.Unlock()
 	return slices.Clone(r.wrongs)
 }
 
-// Keep fails the test for what was wrong, and keeps what may tell why; always, if
-// $CHAOS_KEEP is set. more is asked for the text of further files, by their names.
+// Keep fails the test if Wrong has recorded an event. In that case, or if $CHAOS_KEEP is set, it saves files that may show the cause. The
+// function more returns further files to save, as a map from file names to texts.
 func (r *Record) Keep(t testing.TB, name string, seed uint64, more func() map[string]string) {
 	t.Helper()
 	wrongs := r.Wrongs()
@@ -90,13 +90,13 @@ func (r *Record) Keep(t testing.TB, name string, seed uint64, more func() map[st
 			t.Error(err)
 		}
 	}
-	t.Logf("CHAOS_SEED=%d replays these faults; what may tell why is kept in %s", seed, dir)
+	t.Logf("CHAOS_SEED=%d replays these faults; the files in %s may show the cause", seed, dir)
 	if t.Failed() {
 		t.Log("\n" + r.String())
 	}
 }
 
-// Fail fails the test for what was wrong, and tells as much of it as can be read.
+// Fail fails the test if the list wrongs is not empty, and shows at most 25 of its errors.
 func Fail(t testing.TB, wrongs []string) {
 	t.Helper()
 	const most = 25

@@ -1,4 +1,4 @@
-// Package openapi compares answers of an API with the schema that describes them.
+// Package openapi compares the answers of an API with the schema that describes them.
 package openapi
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ReplyMisfit says where a reply with a status is not as an OpenAPI document describes
-// those of an operation; "" is a fit.
+// ReplyMisfit describes how a reply differs from the OpenAPI document doc, which describes the replies of an operation for each status. It
+// returns "" if the reply fits.
 func ReplyMisfit(doc map[string]any, method, path string, status int, body []byte) string {
 	at := method + " " + path
 	which := "default"
@@ -36,9 +36,9 @@ func dig(v any, keys ...string) any {
 	return v
 }
 
-// SchemaMisfit says where a value is not as its schema wants it: a field too few, of another
-// kind, or one that the schema does not have. doc is the OpenAPI document that it is of; "" is
-// a fit. It knows as much of JSON Schema as the API's description uses.
+// SchemaMisfit describes how a value differs from its schema: a field is missing, has another type, or is not in the schema. doc is the
+// OpenAPI document of the schema. SchemaMisfit returns "" if the value fits. It implements only the part of JSON Schema that the API's
+// description uses.
 func SchemaMisfit(doc map[string]any, schema any, v any, at string) string {
 	s, _ := schema.(map[string]any)
 	if ref, ok := s["$ref"].(string); ok {

@@ -1,8 +1,7 @@
-// Package ranout is the one way in which a test says that it failed only because a declared wait
-// ran out. test/suite gives such a test a second try, and no other: where a machine is busy enough,
-// a minute is too short for anything. Every other failure is final.
+// Package ranout is the only way for a test to report that it failed because a declared wait has timed out. test/suite repeats only such a
+// test, because on a very busy machine even a minute can be too short. Every other failure is final.
 //
-// testsupport.Await and its kin end a test by Fatal; tests call those.
+// Tests call testsupport.Await and similar functions, which end the test by Fatal.
 package ranout
 
 import (
@@ -11,16 +10,16 @@ import (
 	"time"
 )
 
-// Attribute is the attribute (testing.T.Attr) of a test that a wait which ran out has ended. Its
-// value is what the test waited for. What a test prints or logs cannot set it.
+// Attribute is the attribute (testing.T.Attr) of a test that ended because a wait has timed out. Its value is the event that the test
+// waited for. The test's output and log cannot set the attribute.
 const Attribute = "baton.wait-ran-out"
 
-// Fatal ends the test: it waited for what, which did not come, and message says so. A test that has
-// failed before does not get the attribute, and neither does one in a bubble of testing/synctest:
-// no load makes a wait in its fake time too short.
+// Fatal ends the test with message, because an event has not happened in time. The argument what names the event. A test that has failed
+// before does not get the attribute. A test in a bubble of testing/synctest also does not get it, because no load makes a wait in fake time
+// too short.
 //
-// A failure that follows, of a deferred call or of a cleanup, shows as a further line "file.go:1: …"
-// of the test: test/suite takes it for final. Cleanups that only tell, print into t.Output().
+// If a deferred call or a cleanup fails later, the test prints a further line "file.go:1: …", and test/suite then considers the failure
+// final. So a cleanup that only informs must print to t.Output().
 func Fatal(t testing.TB, what, message string) {
 	t.Helper()
 	if !t.Failed() && !fake(time.Now()) {
@@ -29,5 +28,5 @@ func Fatal(t testing.TB, what, message string) {
 	t.Fatal(message)
 }
 
-// fake reports whether now is of a bubble of testing/synctest: its time begins with the year 2000.
+// fake reports whether now is a time in a bubble of testing/synctest, where time starts in the year 2000.
 func fake(now time.Time) bool { return now.Year() < 2020 }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// told is a test that keeps what it is told, and fails alone.
+// told is a testing.TB that records its failure, so that the real test does not fail.
 type told struct {
 	testing.TB
 	failed      bool

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Host is a machine that a page is followed on.
+// Host is a machine on which the commands of a page run.
 type Host interface {
-	// Exec runs lines of bash, which ends at the first that fails, and returns what they
-	// print, standard output and standard error in one.
+	// Exec runs lines of bash, and stops at the first line that fails. It returns standard output and standard error as one text.
 	Exec(script string) (output string, err error)
 }
 
-// pause is between two attempts of a block whose output comes later.
+// pause is the time between two attempts to run a block of commands whose expected output may come later.
 const pause = 200 * time.Millisecond
 
-// Follow runs the blocks of a page that name a host, in order. It fails the test at the
-// first that does not do what the page says.
+// Follow runs the blocks of commands on a page that name a host, in order. It fails the test at the first block whose result differs from
+// the page.
 func Follow(t testing.TB, page string, hosts map[string]Host) {
 	t.Helper()
 	blocks, err := Read(page)
@@ -66,8 +65,8 @@ func (b Block) follow(host Host, want string) error {
 	}
 }
 
-// Printed reports which line of what is wanted is not in the output, behind the lines
-// before it.
+// Printed returns nil if the output contains the lines of the text want in the same order. Otherwise its error names the first line that is
+// missing.
 func Printed(want, output string) error {
 	lines := strings.Split(output, "\n")
 	for line := range strings.Lines(want) {

@@ -1,16 +1,14 @@
-// Package walk reads the pages of the documentation, and follows one to the letter: it
-// runs the blocks of commands that a page shows, each on the host that the block names,
-// and compares what they print with what the page says they do.
+// Package walk reads the pages of the documentation, and tests a page literally: it runs each block of commands on the host that the block
+// names, and compares the output with the output on the page.
 //
-// A block that is followed has a host in its first line, and perhaps how long its
-// output may take to come:
+// The first line of a block that is run names a host. This line may also say how long the output may take to appear:
 //
 //	```sh host=one within=20s
 //	baton leader
 //	```
 //
-// A block of kind text right behind it is what it prints, line by line: "…" stands for
-// anything, white space for any white space, and lines between may be left out.
+// A block of kind text directly after that block contains the expected output, line by line. "…" matches any text, white space matches any
+// white space, and the output may contain further lines.
 package walk
 
 import (
@@ -21,20 +19,20 @@ import (
 	"time"
 )
 
-// Block is a fenced block of a page.
+// Block is a fenced block (```) of a page.
 type Block struct {
-	Page string // path of the file
-	Line int    // of its first fence
+	Page string // path of the page
+	Line int    // line number of its first fence
 	Kind string // sh, yaml, text, ...
-	Host string // where it is run; "" if nothing says so
-	// Within is how long the block is run again until its output is as expected.
+	Host string // the host that runs the block; "" if the block names none
+	// Within is the time for which the block is repeated until its output is as expected.
 	Within time.Duration
 	Text   string
-	// Before is the line above it that is not empty.
+	// Before is the last line above the block that is not empty.
 	Before string
 }
 
-// String is the place, for messages.
+// String returns the position of the block, for messages.
 func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
 var attribute = regexp.MustCompile(`(\w+)=(\S+)`)

@@ -14,8 +14,8 @@ func TestWhatIsPrintedIsComparedLooselyButInOrder(t *testing.T) {
 		"":                                    true,
 		"Lock \"a\": one leads, epoch …\n":    true,
 		"one leading …\ntwo standby":          true,
-		"one leading":                         false, // the line goes on
-		"two standby\none …":                  false, // the other way round
+		"one leading":                         false, // the output line is longer
+		"two standby\none …":                  false, // the lines are in the other order
 		"… one leads …":                       true,
 		"three …":                             false,
 		"NODE STATE\n\none … ago\n":           true,

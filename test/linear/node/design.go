@@ -15,8 +15,7 @@ import (
 	"baton/test/linear/wire"
 )
 
-// open makes the lock of a design, and feeds hints until ctx ends. leave is called when
-// the election has ended.
+// open opens the lock of a design, and forwards hints until ctx ends. Call leave when the election has ended.
 func open(ctx context.Context, s wire.Setup, to *ears) (lock elector.Lock, leave func(), err error) {
 	switch s.Design {
 	case wire.Lua:
@@ -34,10 +33,10 @@ func open(ctx context.Context, s wire.Setup, to *ears) (lock elector.Lock, leave
 	return nil, nil, fmt.Errorf("no design %q", s.Design)
 }
 
-// ears are what hears the hints of all stores.
+// ears collects the hints of all stores.
 type ears struct {
 	hints     chan elector.Hint
-	listening atomic.Int32 // to how many of them
+	listening atomic.Int32 // number of stores whose hints are listened to
 }
 
 func openRedis(ctx context.Context, s wire.Setup, o redisconn.Options, l redislock.LockOptions, to *ears) (elector.Lock, func(), error) {
@@ -46,7 +45,7 @@ func openRedis(ctx context.Context, s wire.Setup, o redisconn.Options, l redislo
 	if err != nil {
 		return nil, nil, err
 	}
-	l.Key, l.NodeID, l.TTL, l.Presence = s.LockKey, s.NodeID, s.Timing.TTL, redislock.Presence{Version: "test"}
+	l.Key, l.NodeID, l.TTL, l.NodeInfo = s.LockKey, s.NodeID, s.Timing.TTL, redislock.NodeInfo{Version: "test"}
 	lock, err := redislock.NewLock(store, l)
 	if err != nil {
 		return nil, nil, err
@@ -55,11 +54,11 @@ func openRedis(ctx context.Context, s wire.Setup, o redisconn.Options, l redislo
 	return lock, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timing.Timeout)
 		defer cancel()
-		_ = lock.Leave(ctx) // the list of nodes is a deferral
+		_ = lock.Leave(ctx) // safety does not depend on the list of nodes, so an error does not matter
 	}, nil
 }
 
-// openQuorum makes one lock of the locks of all masters.
+// openQuorum makes one lock from the locks of all masters.
 func openQuorum(ctx context.Context, s wire.Setup, to *ears) (elector.Lock, func(), error) {
 	var locks []elector.Lock
 	var leaves []func()

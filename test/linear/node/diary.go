@@ -27,8 +27,7 @@ func openDiary(path string) (*diary, error) {
 	return &diary{file: f}, nil
 }
 
-// write appends a line. A history with a hole would accuse the innocent: a write that
-// fails ends the process.
+// write appends a line. If the write fails, the process ends, because a history with a missing line could make a correct lock look wrong.
 func (d *diary) write(l wire.Line) {
 	b, err := json.Marshal(l)
 	if err == nil {
@@ -41,7 +40,7 @@ func (d *diary) write(l wire.Line) {
 	}
 }
 
-// floor keeps the highest epoch that the node has heard of, beyond its life.
+// floor stores the highest epoch that the node has seen, so that the epoch survives the process.
 type floor struct {
 	mu    sync.Mutex
 	path  string

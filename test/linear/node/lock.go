@@ -10,13 +10,12 @@ import (
 	"baton/test/linear/wire"
 )
 
-// recorded is a lock that writes down when each operation began, and when and how it
-// ended.
+// recorded is a lock that records when each operation began, and when and how it ended.
 type recorded struct {
 	lock     elector.Lock
 	diary    *diary
 	floor    *floor
-	calls    *atomic.Int64 // of the process
+	calls    *atomic.Int64 // number of calls of the process
 	meddling bool
 }
 
@@ -30,7 +29,7 @@ func (r *recorded) returned(n int64, outcome wire.Outcome, epoch int64, err erro
 	r.ended(n, "", outcome, epoch, err)
 }
 
-// ended also tells that another owner has won than the one that asked.
+// ended records the end of an operation, and the owner that has won, which may be another owner than the one that asked.
 func (r *recorded) ended(n int64, owner string, outcome wire.Outcome, epoch int64, err error) {
 	l := wire.Line{Kind: wire.Return, At: now(), N: n, Outcome: outcome, Epoch: epoch, Owner: owner}
 	if err != nil {

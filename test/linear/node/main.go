@@ -1,6 +1,5 @@
-// Command node is one node of the linearizability test: a real elector over a real
-// lock. It writes down every operation of the lock and every moment in which it acts,
-// each line by one write(2), so that the death of the process loses no line.
+// Command node is one node of the linearizability test: a real elector over a real lock. It records every operation of the lock and every
+// moment in which it acts. It writes each line by one write(2), so that no line is lost when the process dies.
 //
 //	node SETUP      # wire.Setup as JSON; its input tells it to meddle, and to end in order when that ends
 package main
@@ -59,11 +58,11 @@ func run() error {
 	}
 	calls, terms := &atomic.Int64{}, &past{}
 	go func() {
-		defer end() // with the input
+		defer end() // the election ends when the input ends
 		meddle(ctx, setup, &recorded{lock: meddling, diary: diary, floor: floor, calls: calls, meddling: true}, terms, os.Stdin)
 	}()
 	work := newWork(setup, diary, terms)
-	spread := time.Duration(0) // as the daemon has it
+	spread := time.Duration(0) // the same value as in the daemon
 	if setup.Design == wire.Quorum {
 		spread = 5 * time.Millisecond
 	}
@@ -103,7 +102,7 @@ func now() int64 { return int64(heartbeat.Boottime()) }
 // newOwner makes a UUID of version 4.
 func newOwner() (string, error) {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // Read of crypto/rand never returns an error
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
 }

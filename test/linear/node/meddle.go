@@ -13,7 +13,7 @@ import (
 	"baton/test/linear/wire"
 )
 
-// past is the terms of this process that are over.
+// past contains the ended terms of this process.
 type past struct {
 	mu    sync.Mutex
 	terms []pastTerm
@@ -31,7 +31,7 @@ func (p *past) add(t *elector.Term) {
 	p.terms = append(p.terms, pastTerm{t.Owner(), t.Epoch(), now()})
 }
 
-// any is a term whose lease is over too, however its release went.
+// any returns a term whose lease is also over, whether its release succeeded or not.
 func (p *past) any(lease time.Duration) (pastTerm, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,19 +47,17 @@ func (p *past) any(lease time.Duration) (pastTerm, bool) {
 	return over[rand.IntN(len(over))], true
 }
 
-// meddle renews and releases the lock, on each order, for an owner that holds nothing. The lock
-// must refuse both. An elector never asks so: without meddle the test would not notice a lock
-// without these checks.
+// On each order, meddle renews and releases the lock for an owner that does not hold the lock. The lock must refuse both requests. An
+// elector never sends such requests, so without meddle the test would not notice a lock without these checks.
 //
-// Each line of orders is the end of the order's validity. The nemesis gives orders when the
-// store is whole and a node leads: a store that has lost its lock must take a renewing node for
-// the leader that it has lost.
+// Each line of orders contains the time when the order becomes invalid. The nemesis gives orders only while the store has its data and a
+// node leads. A store that has lost its lock must accept a renewal as that of the lost leader.
 func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, p *past, orders io.Reader) {
 	for lines := bufio.NewScanner(orders); lines.Scan(); {
 		until, err := strconv.ParseInt(lines.Text(), 10, 64)
 		left := time.Duration(until - now())
 		if err != nil || left <= 0 {
-			continue // it was given while the process was stopped
+			continue // the order is too old, because the process was stopped
 		}
 		t, found := p.any(s.Timing.TTL)
 		if owner, err := newOwner(); err == nil && (!found || rand.IntN(3) == 0) {

@@ -9,23 +9,23 @@ import (
 	"baton/test/linear/wire"
 )
 
-// actEvery is how often the leader acts.
+// actEvery is the time between two acts of the leader.
 const actEvery = 3 * time.Millisecond
 
-// work is the leader's work: it writes that it is trusted, as often as it can.
+// work is the leader's work: it records that the leader is trusted, as often as it can.
 type work struct {
 	setup wire.Setup
 	diary *diary
 	past  *past
-	rng   *rand.Rand // of one term at a time
+	rng   *rand.Rand // used by one term at a time
 }
 
 func newWork(s wire.Setup, d *diary, p *past) *work {
 	return &work{setup: s, diary: d, past: p, rng: rand.New(rand.NewPCG(s.Seed, 0))}
 }
 
-// lead acts until ctx ends, or its term has lasted long enough. Then it takes
-// some of the drain to wind down, acting still: what runs until the hard stop counts.
+// lead acts until ctx ends, or its term has lasted long enough. Then lead uses a part of the drain to wind down, and still acts, because
+// work may run until the hard stop.
 func (w *work) lead(ctx context.Context, t *elector.Term) error {
 	w.diary.write(wire.Line{Kind: wire.Enter, At: now(), Owner: t.Owner(), Epoch: t.Epoch()})
 	defer func() {
@@ -63,8 +63,8 @@ func (w *work) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.rng.Int64N(int64(most-least)+1))
 }
 
-// act tells of one moment inside the trust window. The moment lies between two readings
-// of the clock, however long the process is stopped in between.
+// act records one moment inside the trust window. The moment is between two readings of the clock, however long the process is stopped
+// between them.
 func (w *work) act(t *elector.Term) {
 	before := now()
 	if t.UntilHardStop() <= 0 {
@@ -85,8 +85,7 @@ func (w *work) windDown(t *elector.Term) error {
 	}
 }
 
-// raise lifts the epoch, as a leader does that finds a higher one in a database. What
-// comes of it is in the lock's own lines.
+// raise raises the epoch, like a leader that finds a higher epoch in a database. The lock itself records the result.
 func (w *work) raise(ctx context.Context, t *elector.Term) {
 	ctx, cancel := context.WithTimeout(ctx, w.setup.Timing.Timeout)
 	defer cancel()

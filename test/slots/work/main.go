@@ -1,10 +1,9 @@
-// Command work is what the jobs of this test run: it writes down that it has begun, that
-// it lives, and that it ends.
+// Command work is the command of the jobs in this test. It records that it has begun, that it lives, and that it ends.
 //
 //	work FILE 300ms [fails=N] [stubborn]
 //
-// With fails=N its first attempts of two slots of three fail, up to N. A stubborn one does
-// not obey SIGTERM, and leaves a child in a session of its own that would live for ever.
+// With fails=N its first attempts of two slots of three fail, up to N attempts. With stubborn it ignores SIGTERM, and leaves a child in
+// another session that would live for ever.
 package main
 
 import (
@@ -24,7 +23,7 @@ import (
 	"baton/test/slots/wire"
 )
 
-// beatEvery is how exactly the end of a process is known that was killed.
+// beatEvery is the precision with which the end of a killed process is known.
 const beatEvery = 20 * time.Millisecond
 
 func main() {
@@ -87,10 +86,10 @@ func work(args []string) (code int, err error) {
 	return code, write(file, wire.Line{Kind: wire.End, Run: begun.Run, Boot: boottime(), Code: code})
 }
 
-// begin is the line of a process that has just begun.
+// begin returns the line of a process that has just begun.
 func begin() wire.Line {
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(os.Getenv(name), 10, 64) // the judge finds what is missing
+		n, _ := strconv.ParseInt(os.Getenv(name), 10, 64) // the judge notices a missing value
 		return n
 	}
 	return wire.Line{
@@ -107,10 +106,10 @@ func leaveChild(file string) error {
 	}
 	cmd := exec.Command(own, file, "1h", "child")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd.Start() // it is nobody's any more when this process ends
+	return cmd.Start() // when this process ends, the child has no parent that waits for it
 }
 
-// fails says whether this attempt shall fail: by its slot, so that each has a fate.
+// fails reports whether this attempt must fail. It decides by the slot, so that all attempts of a slot have a fixed result.
 func fails(args []string, l wire.Line) bool {
 	for _, a := range args {
 		if text, found := strings.CutPrefix(a, "fails="); found {
@@ -136,6 +135,6 @@ func write(file *os.File, l wire.Line) error {
 
 func boottime() int64 {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // Linux has it
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // never fails on Linux
 	return ts.Nano()
 }

@@ -1,4 +1,4 @@
-// Program trial calls the functions of clients/goredis: see the test.
+// Program trial calls the functions of clients/goredis for the test in test/clients.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 		report(changed.CountField(ctx, c, "views", 1, "lost", 1))
 	case "refused":
 		report(save("1", map[string]any{"n": 1}))
-		must(changed.CountField(ctx, c, "views", 16, "1", 1)) // the connection is fit for more
+		must(changed.CountField(ctx, c, "views", 16, "1", 1)) // the connection can still be used
 	case "null":
 		report(save("1", map[string]any{"n": nil}))
 	}

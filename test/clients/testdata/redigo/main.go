@@ -1,4 +1,4 @@
-// Program redigo calls the functions of clients/redigo: see the test.
+// Program redigo calls the functions of clients/redigo for the test in test/clients.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 		report(changed.CountField(c, "views", 1, "lost", 1))
 	case "refused":
 		report(save("1", map[string]any{"n": 1}))
-		must(changed.CountField(c, "views", 16, "1", 1)) // the connection is fit for more
+		must(changed.CountField(c, "views", 16, "1", 1)) // the connection can still be used
 	case "null":
 		report(save("1", map[string]any{"n": nil}))
 	}
